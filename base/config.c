@@ -161,7 +161,7 @@ static const struct {
 
 static const struct {
 	const char *setting, *old, *now;
-} renamed_values[] = { { "PTL_MPI_RMA", "attach", "cma" } };
+} renamed_values[] = { { "PTL_MPI_RMA", "attach", "cma" }, { "PTL_SHM_LONG", "splice", "auto" } };
 
 /* The present name of a value. */
 static const char *value_now(const struct base_config_var *var, const char *text)

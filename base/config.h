@@ -88,11 +88,10 @@
 	X(PTL_SHM_CMA, ptl_shm_cma, ENUM, BASE_CMA_AUTO, 0, 2, "auto|on|off",                      \
 	  "Cross-memory attach between processes of one node: tried and used if it works "         \
 	  "(auto), insisted on (on), or never (off).")                                             \
-	X(PTL_SHM_LONG, ptl_shm_long, ENUM, BASE_LONG_AUTO, 0, 4, "auto|pipe|claim|cma|splice",    \
+	X(PTL_SHM_LONG, ptl_shm_long, ENUM, BASE_LONG_AUTO, 0, 3, "auto|pipe|claim|cma",           \
 	  "How long messages move in shared memory: through a small ring by both sides (pipe), "   \
-	  "in chunks either side claims (claim), by one side alone (cma), by pages that one side " \
-	  "gives to a pipe of the kernel and the other reads (splice), or by pipe or claim, "      \
-	  "both ways at once splice, whichever moved them faster lately (auto).")                  \
+	  "in chunks either side claims (claim), by one side alone (cma), or by pipe or claim, "   \
+	  "whichever moved them faster lately (auto).")                                            \
 	X(PTL_SHM_BIAS, ptl_shm_bias, ENUM, BASE_BIAS_AUTO, 0, 1, "auto|off",                      \
 	  "Whether the thread that uses an interface enters the library without atomic "           \
 	  "instructions where the kernel has membarrier(2) (auto), or never (off).")               \
@@ -187,7 +186,7 @@ enum { BASE_AUTH_HEADER, BASE_AUTH_FULL };
 enum { BASE_READ_AUTO, BASE_READ_ON, BASE_READ_OFF };
 enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
 enum { BASE_BIAS_AUTO, BASE_BIAS_OFF };
-enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA, BASE_LONG_SPLICE };
+enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA };
 enum { BASE_RMA_AUTO, BASE_RMA_PORTALS, BASE_RMA_CMA };
 
 #define BASE_CONFIG_FIELD_STR(field)  const char *field;

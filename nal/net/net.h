@@ -61,10 +61,6 @@ struct net_link {
 	/* Pass arrived packets to net_packet(), a bounded number per call. Returns how many
 	 * there were. */
 	unsigned int (*receive)(void *link, struct net *n);
-
-	/* From now on the socket becomes readable for everything that arrives. False:
-	 * something has arrived already. NULL: the socket always does this. */
-	bool (*arm)(void *link);
 };
 
 /* A carrier of messages. Each function is called with the lock held and returns without
@@ -254,9 +250,7 @@ extern const struct net_carrier net_dgram_carrier;
 
 /* The next `packets` packets arrived joined. */
 void net_joined(struct net *n, uint32_t packets);
-/* net_dropped: packets dropped so far (unknown sender, damaged, late). net_packet: process a
- * packet from the link; `from` as in dgram_receive(). */
-uint64_t net_dropped(const struct net *n);
+/* Process a packet from the link; `from` as in dgram_receive(). */
 void net_packet(struct net *n, const struct net_addr *from, const void *packet, size_t len);
 /* A packet of ours, or its beginning, came back: nothing listens at its destination. */
 void net_refused(struct net *n, const void *packet, size_t len);

@@ -137,17 +137,6 @@ void net_packet(struct net *n, const struct net_addr *from, const void *packet, 
 	dgram_receive(n->m, n->now, from, packet, len);
 }
 
-uint64_t net_dropped(const struct net *n)
-{
-	struct net_stats s;
-	uint64_t sum = 0;
-
-	dgram_stats(n->m, &s);
-	for (int i = 0; i < NET_DROP_COUNT; i++)
-		sum += s.drops[i];
-	return sum;
-}
-
 void net_refused(struct net *n, const void *packet, size_t len)
 {
 	/* processes of a job that were not started together may only be late */
@@ -216,7 +205,7 @@ static bool arm(struct net *n, uint64_t *wake)
 {
 	net_rounds(n, dgram_settle);
 	*wake = wake_at(n);
-	return !n->link->arm || n->link->arm(n->link_state);
+	return true;
 }
 
 static bool unfinished(const struct net *n)

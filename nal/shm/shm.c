@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The shared-memory NAL's operations: opening and closing, starting puts and gets, waiting.
+ * The shared-memory NAL's table of operations: opening and closing, progress, and a lock whose
+ * holder is dead or stopped.
  */
 #define _GNU_SOURCE
 #include "nal/shm/shm.h"
@@ -51,7 +52,7 @@ static void shm_describe(char *text, size_t len)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* We are our own first peer: the same ring, memcpy for attach. */
+/* We are our own first peer: the same ring, with memcpy instead of CMA. */
 static bool add_self(struct shm *s)
 {
 	struct shm_peer *p = shm_peer_add(s, s->ni->id);
@@ -90,16 +91,16 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	for (int k = 0; k < SHM_LENGTH_CLASSES; k++)
 		base_tuner_init(&s->in_turns[k], 2, 0);
 	s->area->calls_only = base_config()->ptl_progress == BASE_PROGRESS_POLL;
-	/* one byte goes along with its message: so the receiver has all of a withdrawal at once
-	 * (mpi_shim/pt2pt/cancel.c) */
+	/* At least one byte travels with its message, so the receiver has all of a cancel
+	 * request at once (mpi_shim/pt2pt/cancel.c). */
 	s->eager = base_config()->ptl_shm_eager ? (uint32_t)base_config()->ptl_shm_eager : 1;
 	ni->view.r->stat.peer_off = (uint64_t)((char *)s->area->peer - (char *)ni->view.r);
 	snprintf(ni->view.r->stat.progress, sizeof(ni->view.r->stat.progress),
 		 base_config()->ptl_shm_cma == BASE_CMA_OFF ? "helper threads; PTL_SHM_CMA=off"
 							    : "peers, by cross-memory attach");
 	ni->nal_state = s;
-	/* the jid is the pid where no launcher knows better, so the pid comes first, and before
-	 * any peer */
+	/* Without a launcher the jid is the pid, so the pid is claimed first, and before any
+	 * peer is added. */
 	ptl_lock(ni);
 	err = shm_helper_open(s, want);
 	if (err == PTL_OK) {
@@ -124,7 +125,7 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 
 #define LINGER_NS 1000000000ull
 
-/* What could not be put in a peer's ring yet gets a moment. */
+/* Wait a bounded time for room in the rings of peers that have deferred messages. */
 static void linger(struct shm *s)
 {
 	uint64_t end = base_now_ns() + LINGER_NS;
@@ -142,14 +143,14 @@ static void linger(struct shm *s)
 	}
 }
 
-/* Peers move long messages into and out of our memory by themselves. No more of that: the rest
- * is claimed by nobody, and what is being moved gets a moment to end. Locked. */
+/* Peers move long messages into and out of our memory by themselves. Stop that: mark the rest
+ * as claimed, and wait a bounded time for the moves in progress. Locked. */
 static void revoke_deliveries(struct shm *s)
 {
 	struct ptl_view *v = &s->ni->view;
 	uint64_t end = base_now_ns() + LINGER_NS;
 
-	/* the view's own bound: peers write in the region */
+	/* the view's own bound: peers can write to the region */
 	for (uint32_t i = 0; i < v->r->deliveries_high && i < v->nlandings; i++) {
 		struct ptl_delivery *l = &v->land[i];
 		uint64_t gone = (uint64_t)l->gen << 32 | UINT32_MAX;
@@ -232,7 +233,7 @@ static void shm_counted(struct ptl_ni *ni)
 	shm_peer_count_cores(shm_of(ni));
 }
 
-/* ---- a lock that is not let go --------------------------------------------------------------- */
+/* ---- a lock that is not released ------------------------------------------------------------- */
 
 static char state_of(pid_t pid)
 {
@@ -253,16 +254,16 @@ static char state_of(pid_t pid)
 	return paren && paren[1] == ' ' ? paren[2] : 0;
 }
 
-#define UNHELPED_NS 10000000 /* it did not leave: how long until the next try */
+#define UNHELPED_NS 10000000 /* until the next try, if it did not leave */
 
-/* A peer that was stopped in our region is let run until it has left it. */
+/* Let a peer that was stopped inside our region run until it has left. */
 static void let_leave(struct ptl_ni *ni, pid_t pid, uint32_t token)
 {
 	struct ptl_region *r = ni->view.r;
 	uint32_t word;
 
 	if (shm_let_run(pid, &r->lock, PTL_LOCK_TOKEN, token)) {
-		/* another thread may wait, too */
+		/* another thread may wait for the lock, too */
 		__atomic_fetch_add(&r->stat.counts[PTL_COUNT_RESUMED], 1, __ATOMIC_RELAXED);
 		return;
 	}
@@ -271,8 +272,9 @@ static void let_leave(struct ptl_ni *ni, pid_t pid, uint32_t token)
 		ptl_futex_wait(&r->lock, word, UNHELPED_NS);
 }
 
-/* A socket that has hung up says nothing of what its process does now. A process that has no number
- * here takes no lock of ours; if it has one all the same there is nothing else to go by. */
+/* Return whether the process is dead. A socket that has hung up does not tell. A process
+ * without a pid here takes no lock of ours; if it holds one all the same, there is nothing
+ * else to check. */
 static bool gone(pid_t pid)
 {
 	char state;
@@ -283,7 +285,7 @@ static bool gone(pid_t pid)
 	return state == 'Z' || state == 'X' || (kill(pid, 0) < 0 && errno == ESRCH);
 }
 
-/* Not locked: it is the lock that is waited for. */
+/* Not locked: the caller waits for the lock. */
 static bool shm_holder_dead(struct ptl_ni *ni, uint32_t token)
 {
 	struct shm *s = shm_of(ni);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How two processes connect: once, over a socket named by interface, nid and pid in the abstract
- * namespace (nothing in any file system, gone with the process). Each passes the memfd of its
- * region and the number of the channel the other is to write to; both check that the other runs as
- * the same user. If both call at once the connection of the smaller id is kept. The socket stays
- * open: its end tells of the other's.
+ * How two processes connect: once, over a socket in the abstract namespace, named by
+ * interface, nid and pid. The name is in no file system and vanishes with the process. Each
+ * side passes the memfd of its region and the number of the channel that the other writes to.
+ * Both check that the other runs as the same user. If both call at once, the connection called
+ * by the smaller id is kept. The socket stays open: its end tells of the peer's end.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,9 +25,9 @@
 #include "nal/shm/shm_helper.h"
 
 #define CONNECT_WAIT_NS 20000000ull   /* how long a first send waits for its connection, */
-#define APART_WAIT_NS   2000000000ull /* and where shared memory may not lead there */
+#define APART_WAIT_NS   2000000000ull /* and if shared memory may not lead there */
 #define HELLO_WAIT_NS   5000000000ull
-#define AWAIT_NS        10000000000ull /* for a rank whose launcher started it later */
+#define AWAIT_NS        10000000000ull /* for a rank that its launcher started later */
 #define CROSSED_WAIT_NS 1000000000ull
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -115,7 +115,8 @@ static bool send_hello(struct shm_helper *l, int fd, enum shm_hello_kind kind, p
 	return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(h);
 }
 
-/* 1: a hello, and *memfd if one came with it (else -1). 0: nothing yet. -1: the end. */
+/* 1: a hello, and *memfd if one came with it (else -1). 0: nothing yet. -1: end of the
+ * connection. */
 static int recv_hello(int fd, struct shm_hello *h, int *memfd)
 {
 	char bytes[sizeof(*h) + 1];
@@ -150,7 +151,7 @@ static int recv_hello(int fd, struct shm_hello *h, int *memfd)
 				close(got);
 		}
 	}
-	if (n == 1) /* a doorbell: the other side is connected already, its answer comes next */
+	if (n == 1) /* a doorbell: the other side is connected already and its answer comes next */
 		return 0;
 	return n > 0 && shm_hello_decode(bytes, (size_t)n, h) == 0 ? 1 : -1;
 }
@@ -184,7 +185,7 @@ static const char no_fds[] = "there are no descriptors left; raise `ulimit -n`";
 static const char no_room[] = "no address space or memory to share its memory; raise `ulimit -v`, "
 			      "or PTL_NAL=udp does without";
 
-/* What is known of it is over. Locked. */
+/* Stop watching a peer and fail everything in flight. Locked. */
 static void forget(struct shm_helper *l, struct shm_peer *p, ptl_ni_fail_t fail, const char *why)
 {
 	if (!l->s->by_socket[p->index])
@@ -201,8 +202,8 @@ void shm_lose(struct shm_helper *l, struct shm_peer *p, const char *why)
 		forget(l, p, PTL_NI_UNREACHABLE, no_room);
 	else if (was_live && atomic_load(&((const struct shm_area *)p->view.nal)->closed))
 		forget(l, p, PTL_NI_UNREACHABLE, "it has closed its interface");
-	/* The kernel closes the socket of a process that ends; a moment later the pidfd says so,
-	 * too. The socket of a call that was not taken is closed by who lives. */
+	/* The kernel closes the socket of a process that ends; the pidfd tells a moment later.
+	 * The socket of a call that was not accepted is closed by a live process. */
 	else if ((was_live && why == hung_up_text) ||
 		 ((was_live || !l->s->by_socket[p->index]) && shm_peer_ended(l->s, p->index)))
 		forget(l, p, PTL_NI_PEER_DEAD, "its process has ended");
@@ -213,7 +214,7 @@ void shm_lose(struct shm_helper *l, struct shm_peer *p, const char *why)
 static const char other_user[] =
 	"it runs as another user, with whom no memory is shared; start all ranks as one user";
 
-/* Who is at the other end? False, and why, if not one we can share memory with. */
+/* Identify the process at the other end. False, and *why, if we cannot share memory with it. */
 static bool same_user(int fd, struct ucred *who, const char **why)
 {
 	socklen_t len = sizeof(*who);
@@ -227,7 +228,8 @@ static bool same_user(int fd, struct ucred *who, const char **why)
 	return false;
 }
 
-/* The region behind a file that came with a hello, and our ring in it. NULL, or why not. */
+/* Map the region of a file that came with a hello, and our ring in it. NULL, or the reason of
+ * the failure. */
 static const char *map_region(int memfd, const struct shm_hello *h, struct ptl_view *view,
 			      struct shm_ring *out)
 {
@@ -257,8 +259,8 @@ static bool may_attach(struct shm_helper *l, const struct shm_peer *p, const str
 
 	if (base_config()->ptl_shm_cma == BASE_CMA_OFF)
 		return false;
-	/* One of us has no number where the other is. Who cannot be seen must not take a lock:
-	 * nobody would find out that it died with it. */
+	/* One of us has no pid in the namespace of the other. A process that cannot be seen
+	 * must not take a lock: nobody would notice that it died with the lock held. */
 	if (p->pid < 0 || h->unseen) {
 		snprintf(l->s->ni->view.r->stat.progress, sizeof(l->s->ni->view.r->stat.progress),
 			 "helper threads; no attach: a peer is in another pid namespace");
@@ -266,7 +268,7 @@ static bool may_attach(struct shm_helper *l, const struct shm_peer *p, const str
 	}
 	if (shm_copy_allowed(p->pid, h->region, PTL_STAT_MAGIC, scratch))
 		return true;
-	if (errno == ESRCH) /* it died just now; that says nothing about the others */
+	if (errno == ESRCH) /* it died just now; that says nothing about other peers */
 		return false;
 	snprintf(l->s->ni->view.r->stat.progress, sizeof(l->s->ni->view.r->stat.progress),
 		 "helper threads; no attach: %s", strerror(errno));
@@ -279,8 +281,8 @@ static bool may_attach(struct shm_helper *l, const struct shm_peer *p, const str
 	return false;
 }
 
-/* Whose death to watch for, at the other end of fd: before it can take our lock. NULL, or why it
- * cannot be. */
+/* Watch for the death of the process at the other end of fd, before it can take our lock.
+ * NULL, or the reason of the failure. */
 static const char *know_process(struct shm_helper *l, struct shm_peer *p, int fd,
 				const struct ucred *who)
 {
@@ -298,8 +300,9 @@ static const char *know_process(struct shm_helper *l, struct shm_peer *p, int fd
 		if (life < 0 && errno == ESRCH)
 			return "its process has ended";
 	}
-	/* a container's filter refuses it, the system is older than Linux 5.3, or there is no
-	 * number. Who waits for the lock is to see the two as they belong together. */
+	/* A container's filter refuses pidfd_open, the system is older than Linux 5.3, or
+	 * there is no pid. A thread that waits for the lock must never see a `life` and a
+	 * `by_socket` that do not match. */
 	atomic_store(&l->s->life[p->index], -1);
 	l->s->by_socket[p->index] = life < 0;
 	if (life < 0)
@@ -315,7 +318,8 @@ static const char *know_process(struct shm_helper *l, struct shm_peer *p, int fd
 	return NULL;
 }
 
-/* The other side's half of the handshake is here. NULL, or why it is in vain. Locked. */
+/* The other side's half of the handshake has arrived. NULL, or the reason why it fails.
+ * Locked. */
 static const char *make_live(struct shm_helper *l, struct shm_peer *p, int fd,
 			     const struct ucred *who, const struct shm_hello *h, int memfd)
 {
@@ -340,7 +344,8 @@ static const char *make_live(struct shm_helper *l, struct shm_peer *p, int fd,
 
 /* ---- calling --------------------------------------------------------------------------------- */
 
-/* A rank of a job whose ranks were started one by one. */
+/* Return whether this is a rank of a job whose ranks were started one by one, and may still
+ * come up. */
 static bool awaited(const struct shm_helper *l, const struct shm_peer *p)
 {
 	const struct ptl_ni *ni = l->s->ni;
@@ -351,7 +356,7 @@ static bool awaited(const struct shm_helper *l, const struct shm_peer *p)
 	return false;
 }
 
-/* Where the names that we see are not its own. */
+/* Return whether it is in another network namespace, so that names seen here are not its own. */
 static bool in_other_network(const struct shm_helper *l, ptl_process_id_t id)
 {
 	const struct ptl_apart *apart = ptl_apart(l->s->ni, id);
@@ -359,7 +364,7 @@ static bool in_other_network(const struct shm_helper *l, ptl_process_id_t id)
 	return apart && apart->network;
 }
 
-/* Nobody has that name. */
+/* The message for a name that nobody has. */
 static const char *nobody(const struct shm_helper *l, const struct shm_peer *p)
 {
 	if (in_other_network(l, p->id))
@@ -372,7 +377,7 @@ static const char *nobody(const struct shm_helper *l, const struct shm_peer *p)
 			 "namespace (container)";
 }
 
-/* A call that the system did not do; of the helper thread. */
+/* The message for a failed system call; used by the helper thread. */
 static const char *failed(const char *call)
 {
 	static _Thread_local char why[80];
@@ -383,7 +388,7 @@ static const char *failed(const char *call)
 	return why;
 }
 
-/* NULL, or why not; *again: in a moment it may work. Locked. */
+/* Call a peer. NULL, or the reason of the failure; *again: a retry soon may succeed. Locked. */
 static const char *call_at(struct shm_helper *l, struct shm_peer *p, const struct sockaddr_un *a,
 			   socklen_t len, bool *again)
 {
@@ -391,7 +396,7 @@ static const char *call_at(struct shm_helper *l, struct shm_peer *p, const struc
 	struct ucred who;
 
 	*again = false;
-	/* who has its name here is somebody else */
+	/* a process with its name here is another one */
 	if (in_other_network(l, p->id))
 		return nobody(l, p);
 	if (connect(p->sock, (const struct sockaddr *)a, len) < 0) {
@@ -409,7 +414,7 @@ static const char *call_at(struct shm_helper *l, struct shm_peer *p, const struc
 	return why;
 }
 
-/* Starts the connection of a new peer. Locked. */
+/* Start the connection of a new peer. Locked. */
 static void call(struct shm_helper *l, struct shm_peer *p)
 {
 	struct sockaddr_un a;
@@ -440,7 +445,7 @@ bool shm_call_all(struct shm_helper *l)
 
 		if (!p || p->state != SHM_CONNECTING || p->sock >= 0)
 			continue;
-		/* its call should be here by now; if not, ours is due again */
+		/* its call should have arrived by now; otherwise call again */
 		if (p->crossed && base_now_ns() - p->crossed < CROSSED_WAIT_NS) {
 			later = true;
 			continue;
@@ -457,7 +462,7 @@ static const char no_room_there[] =
 	"it has no address space, memory or descriptors left to share ours; raise its `ulimit -v` "
 	"and `ulimit -n`, or PTL_NAL=udp does without";
 
-/* Why it does not want us. */
+/* The reason of a refusal. */
 static const char *refusal(const struct shm_hello *h)
 {
 	switch (h->channel) {
@@ -470,7 +475,7 @@ static const char *refusal(const struct shm_hello *h)
 	}
 }
 
-/* Something came on the socket of a peer. Locked. */
+/* Handle what arrived on the socket of a peer. Locked. */
 void shm_hear(struct shm_helper *l, struct shm_peer *p)
 {
 	struct shm_hello h;
@@ -512,7 +517,7 @@ static bool smaller(ptl_process_id_t a, ptl_process_id_t b)
 	return a.nid != b.nid ? a.nid < b.nid : a.pid < b.pid;
 }
 
-/* The peer record for a caller; NULL: it is to be told *no. Locked. */
+/* Find or add the peer record of a caller. NULL: answer with *no. Locked. */
 static struct shm_peer *peer_for(struct shm_helper *l, const struct shm_hello *h,
 				 enum shm_hello_kind *no)
 {
@@ -528,7 +533,7 @@ static struct shm_peer *peer_for(struct shm_helper *l, const struct shm_hello *h
 	if (p && p->state == SHM_LIVE) {
 		*no = SHM_HELLO_CROSSED;
 		if (!shm_peer_ended(l->s, p->index) && !hung_up(p))
-			return NULL; /* a call that crossed ours and comes late */
+			return NULL; /* a late call that crossed ours */
 		shm_lose(l, p, hung_up_text);
 		p = NULL;
 	}
@@ -544,7 +549,7 @@ static struct shm_peer *peer_for(struct shm_helper *l, const struct shm_hello *h
 	return p ? p : shm_peer_add(l->s, h->from);
 }
 
-/* Locked. True: the socket is now the peer's. */
+/* True: the socket is now the peer's. Locked. */
 static bool admit(struct shm_helper *l, int fd, const struct shm_hello *h, int memfd)
 {
 	enum shm_hello_kind no;
@@ -591,7 +596,7 @@ void shm_accept_caller(struct shm_helper *l)
 		return;
 	while (i < MAX_CALLERS && l->caller[i].fd >= 0)
 		i++;
-	/* strangers get no place, so that they cannot take all of them */
+	/* Strangers get no entry, so they cannot use up all entries. */
 	if (i == MAX_CALLERS || !same_user(fd, &who, &why)) {
 		ptl_count_drop(&l->s->ni->engine, PTL_DROP_REFUSED_PEER, 0);
 		close(fd);
@@ -626,7 +631,7 @@ void shm_hear_caller(struct shm_helper *l, uint32_t i)
 void shm_hang_up_on_silent(struct shm_helper *l, uint64_t asleep_at)
 {
 	const uint64_t now = base_now_ns();
-	/* longer than it was to be: the machine stood still, and so may have who calls */
+	/* Longer than requested: the machine stood still, and so may have the callers. */
 	const bool stopped = now - asleep_at > 2 * CALLERS_WAIT_MS * 1000000ull;
 
 	for (uint32_t i = 0; i < MAX_CALLERS; i++) {
@@ -645,7 +650,7 @@ void shm_hang_up_on_silent(struct shm_helper *l, uint64_t asleep_at)
 void shm_connect_now(struct shm *s, struct shm_peer *p)
 {
 	struct shm_helper *l = s->helper;
-	/* where it may well be in vain another NAL is to have the message */
+	/* If the connection may well be in vain, the message should go to another NAL. */
 	uint64_t end = base_now_ns() + (ptl_apart(s->ni, p->id) ? APART_WAIT_NS : CONNECT_WAIT_NS);
 	struct timespec until;
 	uint32_t seen;

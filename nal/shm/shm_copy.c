@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Moving bytes: memcpy where both ends are ours, process_vm_readv and process_vm_writev where
- * one is a peer's, over any mix of plain and vector MDs.
+ * Moving bytes: memcpy if both ends are ours, process_vm_readv and process_vm_writev if one is
+ * a peer's. MDs may be plain or vectors, in any mix.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "nal/shm/shm.h"
 #include "portals/engine/atomic.h"
 
 #define BATCH 64 /* segments per system call */
 
-/* A place in a span's segments. */
+/* A position in a span's segments. */
 struct cursor {
 	const struct ptl_md *md;
-	const ptl_md_iovec_t *iov; /* NULL: plain */
+	const ptl_md_iovec_t *iov; /* NULL: a plain MD */
 	uint64_t n;                /* entries */
-	uint64_t i, skip;          /* current entry and bytes of it gone */
+	uint64_t i, skip;          /* current entry, and bytes of it consumed */
 	uint64_t plain;            /* address, for a plain MD */
 };
 
@@ -48,7 +46,8 @@ static ptl_ni_fail_t cursor_init(struct cursor *c, const struct shm_span *s, uin
 	return PTL_NI_OK;
 }
 
-/* The contiguous piece at the cursor, at most `len` long; 0: the vector ended early. */
+/* Return the length of the contiguous segment at the cursor, at most `len`, and its address.
+ * 0: the vector ended early. */
 static uint64_t cursor_segment(struct cursor *c, uint64_t len, char **at)
 {
 	uint64_t left;
@@ -76,7 +75,7 @@ static void cursor_advance(struct cursor *c, uint64_t len)
 		c->plain += len;
 }
 
-/* Up to BATCH segments covering at most `len`; returns the bytes covered. */
+/* Gather up to BATCH segments covering at most `len`; returns the bytes covered. */
 static uint64_t gather(struct cursor *c, uint64_t len, struct iovec *v, unsigned long *n)
 {
 	uint64_t got = 0, k;
@@ -101,7 +100,7 @@ static ptl_ni_fail_t cma_fail(void)
 				 : PTL_NI_FAIL;
 }
 
-/* Between our segments and a process's. Cursors of both sides advance in step. */
+/* Move between our segments and another process's. The cursors of both sides advance in step. */
 static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, uint64_t len,
 			 bool write)
 {
@@ -125,7 +124,7 @@ static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, 
 			      : process_vm_readv(pid, lv, ln, rv, rn, 0);
 		if (moved <= 0)
 			return moved < 0 ? cma_fail() : PTL_NI_BAD_ADDRESS;
-		/* what was moved is gone from both cursors */
+		/* advance both cursors by the bytes moved */
 		for (uint64_t k = (uint64_t)moved, p; k; k -= p) {
 			char *at;
 
@@ -209,7 +208,7 @@ ptl_ni_fail_t shm_copy_out_any(void *to, const struct shm_span *from, uint64_t l
 	return from->pid ? cma(from->pid, &t, &f, len, false) : local(&t, &f, len);
 }
 
-/* Runs of another process, as many as one system call takes. */
+/* Runs in another process, as many as one system call takes. */
 struct runs_batch {
 	struct iovec v[BATCH];
 	unsigned long n;
@@ -256,8 +255,8 @@ static ptl_ni_fail_t copy_run(const struct shm_span *there, const struct ptl_md 
 	return fail;
 }
 
-/* Runs of our own memory, which is the application's: at any address. Those of usual elements
- * without a call each. */
+/* Copy runs of our own memory, which may have any alignment. Usual element sizes need no call
+ * of memcpy. */
 #define COPY_GROUP(size)                                                                           \
 	for (uint32_t k = 0; k < g->count; k++)                                                    \
 		if (in)                                                                            \
@@ -316,37 +315,7 @@ ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, u
 	return from->pid ? cma(from->pid, &t, &f, len, false) : local(&t, &f, len);
 }
 
-ssize_t shm_copy_to_pipe(int fd, const struct shm_span *from, uint64_t len)
-{
-	struct iovec v[BATCH];
-	unsigned long n;
-	struct cursor c;
-
-	if (cursor_init(&c, from, len) != PTL_NI_OK)
-		return -1;
-	gather(&c, len, v, &n);
-	return vmsplice(fd, v, n, SPLICE_F_NONBLOCK);
-}
-
-ptl_ni_fail_t shm_copy_from_pipe(const struct shm_span *to, int fd, uint64_t len)
-{
-	struct iovec v[BATCH];
-	unsigned long n;
-	struct cursor c;
-	ptl_ni_fail_t fail = cursor_init(&c, to, len);
-	uint64_t want;
-	ssize_t got;
-
-	for (; fail == PTL_NI_OK && len; len -= want) {
-		want = gather(&c, len, v, &n);
-		got = want ? readv(fd, v, (int)n) : -1;
-		if (got < 0 || (uint64_t)got != want)
-			fail = got < 0 && errno != EFAULT ? PTL_NI_PROTOCOL : PTL_NI_BAD_ADDRESS;
-	}
-	return fail;
-}
-
-/* Where a span that is in one piece and of this process, or of ours, is. */
+/* Return whether a span is contiguous and in process `pid` (0: ours); *v is its place. */
 static bool plain_at(struct iovec *v, const struct shm_span *s, uint64_t len, pid_t pid)
 {
 	const struct ptl_md *md = &s->v->slot[s->md].md;

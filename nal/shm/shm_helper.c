@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The helper thread of an interface. It sleeps in the kernel until a peer wants to connect, a peer
- * dies or closes, a doorbell rings, or a long message was left to nobody; it never polls while
- * there is nothing of that. Data does not need it: with cross-memory attach peers deliver by
- * themselves.
+ * The helper thread of an interface. It sleeps in the kernel until a peer wants to connect,
+ * dies or closes, a doorbell rings, or a long message is left to nobody. Otherwise it never
+ * polls. With CMA peers deliver by themselves, so data does not need it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +20,7 @@
 
 #define PAUSE_MOST_MS 32
 #define QUIET_MOST    8
-#define LOOK_MS       4 /* between looks at our rings on behalf of who left a biased lock */
+#define LOOK_MS       4 /* between polls of our rings after leaves from a biased lock */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
@@ -59,9 +58,9 @@ static void back_off(struct shm_helper *l)
 		l->pause_ms = PAUSE_MOST_MS;
 }
 
-/* A long message that nobody inside the library moves. Stands aside while the application does, and
- * stays awake for a while after the last one, so that a stream of them need not wake it each
- * time. */
+/* Move a long message that nobody inside the library moves. Back off while the application
+ * makes progress. Stay awake for a while after the last one, so that a stream of them need not
+ * wake the thread each time. */
 static void background(struct shm_helper *l)
 {
 	struct ptl_ni *ni = l->s->ni;
@@ -88,10 +87,10 @@ static void background(struct shm_helper *l)
 		back_off(l);
 }
 
-/* Has a leave from a biased lock left something behind? Not if the application was here since the
- * last look: it has left again since then, or will. A lock that was not used all that time does not
- * stay biased, so that peers which deliver while the application computes need not take it away
- * first. */
+/* Check whether a leave from a biased lock left something behind. If the application was
+ * inside since the last poll, it has left again since, or will. A lock that was unused for all
+ * that time loses its bias. Peers that deliver while the application computes need not revoke
+ * it first. */
 static void look(struct shm_helper *l, bool unused)
 {
 	struct ptl_ni *ni = l->s->ni;
@@ -109,9 +108,10 @@ static void look(struct shm_helper *l, bool unused)
 	l->look_rounds = rounds;
 }
 
-/* Every LOOK_MS, as long as the application goes on leaving. From UNSEEN to LOOKED to ASLEEP, one
- * look for each step and a last one after it: whoever left and did not see the step, because its
- * look at the word was older, is followed by a look that is younger by a whole LOOK_MS. */
+/* Poll every LOOK_MS while the application goes on leaving. The state steps from UNSEEN to
+ * LOOKED to ASLEEP, with a poll for each step and a last one after it. A thread that left on
+ * an older value of the state may have missed a step. A poll later than its leave by at least
+ * one LOOK_MS then follows. */
 static void look_after_leaves(struct shm_helper *l)
 {
 	uint32_t left = atomic_load(&l->s->left);
@@ -131,7 +131,7 @@ static bool looks(const struct shm_helper *l)
 	       atomic_load_explicit(&l->s->left, memory_order_relaxed) != SHM_LEFT_ASLEEP;
 }
 
-/* A peer's state may have changed. */
+/* A peer's state may have changed: wake threads that wait for it. */
 static void changed(struct shm_helper *l)
 {
 	pthread_mutex_lock(&l->mutex);
@@ -161,7 +161,7 @@ static void *helper(void *arg)
 			wait = 1;
 		else if (wait < 0 && callers)
 			wait = CALLERS_WAIT_MS;
-		/* looked at after the eventfd was read and before it is waited for */
+		/* checked after the eventfd was read and before it is waited for */
 		if (atomic_load(&l->stop))
 			return NULL;
 		asleep_at = base_now_ns();
@@ -215,11 +215,9 @@ void shm_helper_forked(struct ptl_ni *ni)
 
 		if (p && p->sock >= 0)
 			close(p->sock);
-		/* another descriptor of the socket, perhaps */
+		/* may be another descriptor of the socket */
 		if (s->life[i] >= 0)
 			close(s->life[i]);
-		if (p)
-			shm_splice_close(p);
 	}
 }
 
@@ -248,7 +246,7 @@ static int start(struct shm_helper *l)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&l->cond, &attr);
 	pthread_condattr_destroy(&attr);
-	/* the application's signals are for the application's threads */
+	/* the application's threads handle the application's signals */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&l->thread, NULL, helper, l);
@@ -258,8 +256,8 @@ static int start(struct shm_helper *l)
 	return err;
 }
 
-/* What the helper thread cannot do without, tried: it has nobody to say it to. 0, or -errno and the
- * name of what is refused. */
+/* Try everything that the helper thread needs, as it could not report a failure later. 0, or
+ * -errno and the name of the refused call. */
 static int open_fds(struct shm_helper *l, const char **what)
 {
 	struct epoll_event ev;
@@ -285,7 +283,7 @@ static int open_fds(struct shm_helper *l, const char **what)
 	return epoll_wait(l->epoll_fd, &ev, 1, 0) < 0 ? -errno : 0;
 }
 
-/* The address is ours: from here on others may call. As above. */
+/* The address is ours: let others call from here on. Returns as open_fds does. */
 static int listen_there(struct shm_helper *l, const char **what)
 {
 	/* nobody can have called yet */
@@ -300,7 +298,7 @@ static int listen_there(struct shm_helper *l, const char **what)
 	return -start(l);
 }
 
-/* PTL_NO_SPACE, after a warning. */
+/* Warn, and return PTL_NO_SPACE. */
 static int refused(const char *what, int err)
 {
 	base_warn("shared memory: %s: %s; %s", what, strerror(-err),

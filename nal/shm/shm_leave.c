@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Leaving the library: our rings in the regions of peers that compute are worked off, what came
- * while the lock was held is taken in, and lazy messages stay where they are.
+ * Leaving the library: deliver on behalf of peers that compute, process what arrived while the
+ * lock was held, and leave lazy messages where they are.
  */
 #include <string.h>
 
 #include "nal/shm/shm.h"
 
-/* The peers to run, as a private list. Locked. */
+/* Take the list of peers to deliver for as a private list. Locked. */
 static struct shm_peer *grab_runs(struct shm *s)
 {
 	struct shm_peer *list = s->run;
@@ -19,7 +19,8 @@ static struct shm_peer *grab_runs(struct shm *s)
 	return list;
 }
 
-/* Locked again after running `list`; what was pushed meanwhile by other threads relied on us. */
+/* Called with the lock again after delivering for `list`. Other threads may have pushed
+ * meanwhile and relied on us. `last`: wake the peer instead of another proxy delivery. */
 static void settle(struct shm *s, struct shm_peer *list, bool last)
 {
 	struct shm_peer *next;
@@ -47,7 +48,7 @@ static void settle(struct shm *s, struct shm_peer *list, bool last)
 
 #define ROUNDS_MOST 8
 
-/* Lets go of the lock, and tells who has to know. */
+/* Release the lock and wake those that must know. */
 static inline void let_go(struct shm *s)
 {
 	struct ptl_ni *ni = s->ni;
@@ -76,12 +77,12 @@ static void __attribute__((noinline)) leave_busy(struct shm *s)
 		if (!list && shm_long_any(s))
 			shm_helper_kick(s);
 		let_go(s);
-		/* who is behind comes back here after each event handled */
+		/* a thread whose handlers are behind returns here after each handled event */
 		if (!list && (behind || !shm_rings_pending(s)))
 			return;
-		if (!list &&
-		    ++rounds > ROUNDS_MOST) { /* more keeps coming: not in this call; who pushes
-							   next will, or the helper */
+		/* More keeps coming, but not in this call: a peer that pushes next will deliver it,
+		 * or the helper thread. */
+		if (!list && ++rounds > ROUNDS_MOST) {
 			shm_helper_kick(s);
 			return;
 		}
@@ -90,14 +91,14 @@ static void __attribute__((noinline)) leave_busy(struct shm *s)
 		ptl_lock(ni);
 		shm_take_all(s, 64);
 		settle(s, list, ++runs % 16 == 0);
-		/* a message whose target computes is ours to move, all of it, before we go */
+		/* a message whose target computes is ours to move completely before we go */
 		while (shm_long_alone(s) && !ptl_lock_contended(r))
 			shm_take_all(s, 64);
 	}
 }
 
-/* As shm_rings_pending(), but for what all_lazy() has seen; and who wants room gets it only if
- * that is taken in, however full the ring is. */
+/* As shm_rings_pending(), without the messages that all_lazy() found lazy. A producer that
+ * wants room presses however full the ring is, since only processing the ring makes room. */
 static bool rings_press(const struct shm *s)
 {
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
@@ -115,7 +116,7 @@ static bool rings_press(const struct shm *s)
 	return false;
 }
 
-/* Are the messages in this ring lazy, all of them? How far they are is noted. */
+/* Return whether all messages in this ring are lazy; lazy_to records how far they are. */
 static bool ring_lazy(struct shm_ring *r)
 {
 	uint64_t head = r->ch->head, at = shm_ring_unseen(r);
@@ -136,8 +137,8 @@ static bool ring_lazy(struct shm_ring *r)
 }
 
 /*
- * May all that there is in the rings stay there? Nobody sleeps for it, its senders do not count
- * on us, and none of them waits for room. Locked.
+ * Return whether everything in the rings may stay there: nobody sleeps for it, its senders do
+ * not rely on us, and none of them waits for room. Locked.
  */
 static bool all_lazy(struct shm *s)
 {
@@ -153,14 +154,14 @@ static bool all_lazy(struct shm *s)
 	return true;
 }
 
-/* Is there more to be done than to let go of the lock? */
+/* Return whether there is more to do than to release the lock. */
 static inline bool busy(const struct shm *s)
 {
 	return s->run || shm_long_any(s) ||
 	       atomic_load_explicit(&s->ni->handlers, memory_order_relaxed);
 }
 
-/* There were messages when the lock was free. */
+/* Messages were there when the lock was free: take the lock again and process them. */
 static void __attribute__((noinline)) leave_again(struct shm *s, bool lazily)
 {
 	for (;;) {

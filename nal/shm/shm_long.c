@@ -1,52 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long messages. Once matched, a landing in the target's region counts chunks: either process
- * may claim the next ones and move them alone by cross-memory attach, or the source copies
- * chunks into free slots of the pipe, and the destination copies them out at the same time.
- * Which it is depends on who is inside the library at that moment, chunk by chunk:
+ * Long messages. Once a message is matched, a delivery in the target's region counts its
+ * chunks. Either process may claim the next chunks and move them alone by CMA. Or the source
+ * copies chunks into free slots of the pipe, and the destination copies them out at the same
+ * time. The choice depends, chunk by chunk, on which processes are inside the library:
  *
- *   both inside          pipe, or claims by both (where processors are short by the
- *                        destination): what was faster lately (shm_path.c); instead of claims,
- *                        both ways at once, a pipe of the kernel (shm_splice.c)
+ *   both inside          pipe, or claims by both (when oversubscribed, by the destination):
+ *                        whichever was faster lately (shm_path.c)
  *   one inside           that one claims and moves
  *   none                 the helper thread of either
  *
- * Where both claim, each takes of its own half of a message first, the source of the front one,
- * and helps with the other when of its own nothing is left: lines of memory that is used again
- * stay with one core. What a pass claims of several messages moves in one call of the kernel.
+ * Where both claim, each side first claims chunks of its own half of a message; the source has
+ * the front half. It helps with the other half when none is left of its own. So cache lines of
+ * memory that is used again stay with one core. All claims of a pass move in one system call.
  *
- * A claim carries the landing's generation, so a late claimer cannot take chunks of the next
- * message that uses the record. Whoever puts the last chunk in place ends the message.
+ * A claim carries the delivery's generation, so a late claimer cannot get chunks of the next
+ * message that uses the record. The process that completes the last chunk ends the message.
  */
-#include <errno.h>
-
 #include "base/config.h"
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
 
 #define CLAIM_BYTES                                                                                \
-	(512u * 1024) /* by one side alone: long enough that the system call does not show */
-#define HALVES_LEAST (64u * 1024) /* bytes of a message of which each side has a half of its own */
-#define PATIENCE_NS  20000        /* how long the destination leaves a silent source the pipe */
-#define TURN_NS      100000       /* ... where it may have to wait for its turn */
-#define SPLICE_NS    50000 /* ... of the kernel: it reads as long as that, and claims take longer */
-#define AWAY_NS      5000  /* ... if it is outside: longer than from one call to the next */
-#define BETWEEN_NS   1000  /* ... by our own pipe: who polls is back by then */
-#define EXCHANGES    8     /* a lull of so many messages is the end of it */
+	(512u * 1024) /* by one side alone: long enough to hide the cost of the system call */
+#define HALVES_LEAST (64u * 1024) /* bytes of the shortest message with a half for each side */
+#define PATIENCE_NS  20000        /* how long the destination leaves the pipe to a silent source */
+#define TURN_NS      100000       /* ... if the source may have to wait for the core */
+#define BETWEEN_NS   1000         /* ... if it is outside: a process that polls is back by then */
 
-/* A long message from where we stand. */
+/* A long message as one process sees it. */
 struct job {
 	struct shm *s;
 	struct shm_peer *p;
 	struct ptl_delivery *l;
-	uint32_t index, gen;         /* of the landing, in the target's region */
-	struct shm_channel *decider; /* of the target's region: says which way messages go */
-	struct shm_ring *pipe;       /* the way of the data, in the destination's region */
+	uint32_t index, gen;         /* of the delivery, in the target's region */
+	struct shm_channel *decider; /* of the target's region: tells which path messages take */
+	struct shm_ring *pipe;       /* the pipe for the data, in the destination's region */
 	struct shm_span from, to;
-	bool target; /* the landing is ours */
+	bool target; /* the delivery is ours */
 	bool source; /* the data leaves from us */
-	bool help;   /* claim of the other side's half: of our own there is nothing left */
+	bool help;   /* claim from the other side's half: none is left of ours */
 	uint32_t op; /* initiator: our operation */
 	uint32_t chunks, size;
 	uint32_t front; /* chunks of the source's half */
@@ -57,7 +51,7 @@ void shm_long_chunks(struct ptl_delivery *l, const struct shm_ring *r)
 {
 	uint64_t size = l->mlength / 4;
 
-	/* short ones in four pieces, so that both sides have something to do */
+	/* four chunks for short messages, so that both sides have work */
 	size = size < 4096 ? 4096 : (size + 4095) & ~4095ull;
 	if (size > r->chunk)
 		size = r->chunk;
@@ -110,12 +104,12 @@ static void end_as_initiator(struct job *j, ptl_ni_fail_t fail)
 	shm_after_push(j->s, j->p);
 }
 
-/* `n` more chunks are in place. */
+/* Count `n` more chunks as complete, and end the message with the last one. */
 static void placed(struct job *j, uint32_t n, ptl_ni_fail_t fail)
 {
 	if (fail != PTL_NI_OK)
 		atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
-	/* acq_rel: whoever ends the message has seen every chunk placed */
+	/* acq_rel: the process that ends the message has seen every completed chunk */
 	if (atomic_fetch_add_explicit(&j->l->done, n, memory_order_acq_rel) + n != j->chunks)
 		return;
 	fail = atomic_load_explicit(&j->l->failed, memory_order_relaxed);
@@ -127,7 +121,7 @@ static void placed(struct job *j, uint32_t n, ptl_ni_fail_t fail)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* Of a half, how many chunks nobody has claimed. */
+/* Return how many chunks of a half nobody has claimed. */
 static uint32_t left_of(const struct job *j, int half, uint64_t word)
 {
 	uint32_t all = half ? j->chunks - j->front : j->front, out = (uint32_t)word;
@@ -135,7 +129,8 @@ static uint32_t left_of(const struct job *j, int half, uint64_t word)
 	return word >> 32 == j->gen && out < all ? all - out : 0;
 }
 
-/* Up to `want` chunks of a half from `*first` on are ours; 0: none left. */
+/* Claim up to `want` chunks of a half, from `*first` on. Returns their number; 0: none is
+ * left. */
 static uint32_t claim(struct job *j, int half, uint32_t want, uint32_t *first)
 {
 	uint64_t c = atomic_load_explicit(&j->l->claim[half], memory_order_relaxed);
@@ -177,8 +172,7 @@ static struct shm_span part(const struct shm_span *s, const struct job *j, uint3
 	return p;
 }
 
-/* What we have claimed and move next, of several messages of a peer: each call of the kernel has
- * a price. */
+/* Claims that move next, of several messages of a peer: one system call moves them all. */
 struct load {
 	unsigned int n;
 	uint64_t bytes;
@@ -187,7 +181,7 @@ struct load {
 	struct shm_move move[SHM_TOGETHER];
 };
 
-/* Takes data in that may come either way. */
+/* Return whether this process receives data that may come by either path. */
 static bool has_choice(const struct job *j)
 {
 	return !j->source && j->p->cma && j->p->index != SHM_SELF;
@@ -232,28 +226,12 @@ static bool claim_half(struct job *j, int half, uint32_t want, struct load *x)
 	return true;
 }
 
-/* Of both halves. */
+/* Claim from both halves. */
 static bool claim_any(struct job *j, uint32_t want, struct load *x)
 {
 	bool front = claim_half(j, 0, (want + 1) / 2, x);
 
 	return claim_half(j, 1, (want + 1) / 2, x) || front;
-}
-
-/* Of this message are the chunks that are on their way from the source like this? */
-static bool is_of(const struct job *j, uint32_t delivery, uint32_t gen, uint32_t at_source)
-{
-	return delivery == j->index && gen == j->gen && at_source == (j->source == j->target);
-}
-
-/* Source: is what is on its way of a message that is over, which only a get that was given up
- * is? */
-static bool is_over(const struct job *j, uint32_t delivery, uint32_t gen, uint32_t at_source)
-{
-	const struct ptl_view *v = at_source ? &j->s->ni->view : &j->p->view;
-
-	return delivery < v->nlandings &&
-	       __atomic_load_n(&v->land[delivery].gen, __ATOMIC_ACQUIRE) != gen;
 }
 
 static struct shm_slot *slot_at(const struct job *j, uint32_t k)
@@ -266,21 +244,23 @@ static char *slot_bytes(const struct job *j, uint32_t k)
 	return j->pipe->pipe + (size_t)(k % SHM_SLOTS) * j->pipe->chunk;
 }
 
-/* Source: frees a slot that nobody will take from any more. */
+/* Source: free a slot of a message that is over. Only an abandoned get
+ * ends so; nobody drains its slots. */
 static void forget_slot(const struct job *j, struct shm_slot *slot)
 {
+	const struct ptl_view *v = slot->at_source ? &j->s->ni->view : &j->p->view;
+	const uint32_t i = __atomic_load_n(&slot->delivery, __ATOMIC_RELAXED);
 	_Atomic uint32_t *busy = &j->pipe->ch->slots_busy;
 	uint32_t was = 0;
 
-	if (!is_over(j, __atomic_load_n(&slot->delivery, __ATOMIC_RELAXED), slot->gen,
-		     slot->at_source) ||
+	if (i >= v->nlandings || __atomic_load_n(&v->land[i].gen, __ATOMIC_ACQUIRE) == slot->gen ||
 	    !atomic_compare_exchange_strong(busy, &was, 1))
 		return;
 	atomic_store_explicit(&slot->full, 0, memory_order_release);
 	atomic_store_explicit(busy, 0, memory_order_release);
 }
 
-/* Source: how many slots are free, one after the other, and which is the first? */
+/* Source: return the number of consecutive free slots, and the first of them. */
 static uint32_t free_slots(const struct job *j, uint32_t *first)
 {
 	uint32_t n = 0;
@@ -288,7 +268,7 @@ static uint32_t free_slots(const struct job *j, uint32_t *first)
 	for (uint32_t k = j->p->fill_at; k < j->p->fill_at + SHM_SLOTS; k++) {
 		struct shm_slot *slot = slot_at(j, k);
 
-		/* acquire: what was in it has been read before it is written again */
+		/* acquire: the slot's data was read before it is written again */
 		if (!atomic_load_explicit(&slot->full, memory_order_acquire)) {
 			if (!n++)
 				*first = k;
@@ -314,11 +294,11 @@ static void fill_slot(struct job *j, uint32_t k, uint32_t chunk)
 	__atomic_store_n(&slot->gen, j->gen, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->at_source, j->target, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->chunk, chunk, __ATOMIC_RELAXED);
-	/* release: partner of the acquire of whoever takes it out */
+	/* release: pairs with the acquire of the process that drains the slot */
 	atomic_store_explicit(&slot->full, 1, memory_order_release);
 }
 
-/* Source: chunks into free slots. */
+/* Source: copy chunks into free slots. */
 static bool fill_slots(struct job *j)
 {
 	uint32_t k = 0, room = free_slots(j, &k), first = 0, n = 0;
@@ -334,14 +314,14 @@ static bool fill_slots(struct job *j)
 	return n;
 }
 
-/* Which chunk of this message is in the slot? Sure under slots_busy. Read once: its memory is
- * another's, too. */
+/* Return whether the slot holds a chunk of this message, and which. Reliable only while
+ * slots_busy is held. Each field is read once: its memory is shared with another process. */
 static bool of_message(const struct job *j, const struct shm_slot *slot, uint32_t *chunk)
 {
 	if (!atomic_load_explicit(&slot->full, memory_order_acquire) ||
-	    !is_of(j, __atomic_load_n(&slot->delivery, __ATOMIC_RELAXED),
-		   __atomic_load_n(&slot->gen, __ATOMIC_RELAXED),
-		   __atomic_load_n(&slot->at_source, __ATOMIC_RELAXED)))
+	    __atomic_load_n(&slot->delivery, __ATOMIC_RELAXED) != j->index ||
+	    __atomic_load_n(&slot->gen, __ATOMIC_RELAXED) != j->gen ||
+	    __atomic_load_n(&slot->at_source, __ATOMIC_RELAXED) != (j->source == j->target))
 		return false;
 	*chunk = __atomic_load_n(&slot->chunk, __ATOMIC_RELAXED);
 	return *chunk < j->chunks;
@@ -355,12 +335,12 @@ static ptl_ni_fail_t drain_slot(struct job *j, uint32_t k, uint32_t chunk)
 
 	fail = shm_copy_in(&to, slot_bytes(j, k), bytes_at(j, chunk, 1));
 	j->s->ni->view.r->stat.counts[PTL_COUNT_BYTES_PIPE] += bytes_at(j, chunk, 1);
-	/* release: partner of the acquire of who fills it next */
+	/* release: pairs with the acquire of the source that fills it next */
 	atomic_store_explicit(&slot->full, 0, memory_order_release);
 	return fail;
 }
 
-/* Chunks of this message that are in the pipe, one after the other, to where they belong. */
+/* Copy consecutive chunks of this message from the pipe to their destination. */
 static bool drain_slots(struct job *j)
 {
 	_Atomic uint32_t *busy = &j->pipe->ch->slots_busy;
@@ -388,46 +368,9 @@ static bool drain_slots(struct job *j)
 	return n;
 }
 
-/* ---- a pipe of the kernel -------------------------------------------------------------------- */
+/* ---- which side does what -------------------------------------------------------------------- */
 
-/* What is in it, read once: another process may write to it. */
-struct content {
-	uint32_t first, chunks;
-	uint64_t len;
-};
-
-/* Is what goes through it of this message? Then *x says what. */
-static bool spliced_of(const struct job *j, const struct shm_spliced *from, struct content *x)
-{
-	/* acquire: partner of the release in fill_spliced */
-	if (!atomic_load_explicit(&from->full, memory_order_acquire) ||
-	    !is_of(j, from->delivery, from->gen, from->at_source))
-		return false;
-	x->first = __atomic_load_n(&from->first, __ATOMIC_RELAXED);
-	x->chunks = __atomic_load_n(&from->chunks, __ATOMIC_RELAXED);
-	x->len = __atomic_load_n(&from->bytes, __ATOMIC_RELAXED);
-	return x->first < j->chunks && x->chunks && x->chunks <= j->chunks - x->first &&
-	       x->len <= bytes_at(j, x->first, x->chunks);
-}
-
-/* Source: empties the pipe of what nobody will take any more. */
-static void forget_spliced(const struct job *j)
-{
-	struct shm_spliced *x = &j->p->out.ch->spliced;
-	uint32_t was = 0;
-
-	if (!atomic_load_explicit(&x->full, memory_order_acquire) ||
-	    !is_over(j, __atomic_load_n(&x->delivery, __ATOMIC_RELAXED), x->gen, x->at_source) ||
-	    !atomic_compare_exchange_strong(&x->busy, &was, 1))
-		return;
-	if (atomic_load_explicit(&x->full, memory_order_acquire)) {
-		shm_splice_empty(j->p->give_fd);
-		atomic_store_explicit(&x->full, 0, memory_order_release);
-	}
-	atomic_store_explicit(&x->busy, 0, memory_order_release);
-}
-
-/* Data go to the peer and come from it. */
+/* Return whether data go to the peer and come from it at the same time. */
 static bool both_ways(const struct job *j)
 {
 	const struct ptl_flow *f = &j->s->ni->view.r->flow[j->p->index];
@@ -436,98 +379,12 @@ static bool both_ways(const struct job *j)
 	       (f->op[PTL_LIST_PUT].first || f->land[PTL_LIST_GET].first);
 }
 
-/* Source: as many chunks as the pipe takes. What of them does not fit, and that is little, we
- * copy ourselves. */
-static bool fill_spliced(struct job *j)
-{
-	struct shm_spliced *x = &j->p->out.ch->spliced;
-	const uint32_t most = j->size < SHM_SPLICE_BYTES ? SHM_SPLICE_BYTES / j->size : 1;
-	struct shm_span from, to;
-	ptl_ni_fail_t fail;
-	uint32_t first, n;
-	ssize_t in;
-
-	/* acquire: partner of the release in drain_spliced */
-	if (atomic_load_explicit(&x->full, memory_order_acquire)) {
-		forget_spliced(j);
-		return false;
-	}
-	n = claim(j, 0, most, &first);
-	n = n ? n : claim(j, 1, most, &first);
-	if (!n)
-		return false;
-	from = part(&j->from, j, first);
-	to = part(&j->to, j, first);
-	in = shm_copy_to_pipe(j->p->give_fd, &from, bytes_at(j, first, n));
-	if (in <= 0) {
-		if (in < 0 && errno != EAGAIN && errno != EFAULT)
-			j->p->no_give = true; /* not allowed here */
-		placed(j, n, shm_copy(&to, &from, bytes_at(j, first, n)));
-		return true;
-	}
-	from.offset += (uint64_t)in;
-	to.offset += (uint64_t)in;
-	fail = shm_copy(&to, &from, bytes_at(j, first, n) - (uint64_t)in);
-	if (fail != PTL_NI_OK)
-		atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
-	if (j->p->exchanges && !both_ways(j))
-		j->p->exchanges--;
-	x->delivery = j->index;
-	x->gen = j->gen;
-	x->at_source = j->target;
-	x->first = first;
-	x->chunks = n;
-	x->bytes = (uint32_t)in;
-	/* release: partner of the acquire in spliced_of */
-	atomic_store_explicit(&x->full, 1, memory_order_release);
-	return true;
-}
-
-/* What is in the pipe, to where it belongs: by the destination, or by the source in its stead. */
-static ptl_ni_fail_t take_spliced(const struct job *j, const struct content *x)
-{
-	struct shm_span from = part(&j->from, j, x->first), to = part(&j->to, j, x->first);
-
-	j->s->ni->view.r->stat.counts[j->source ? PTL_COUNT_BYTES_CMA : PTL_COUNT_BYTES_SPLICED] +=
-		x->len;
-	return j->source ? shm_copy(&to, &from, x->len)
-			 : shm_copy_from_pipe(&to, j->p->take_fd, x->len);
-}
-
-static bool drain_spliced(struct job *j)
-{
-	struct shm_spliced *pipe = j->source ? &j->p->out.ch->spliced : &j->p->in.ch->spliced;
-	const int fd = j->source ? j->p->give_fd : j->p->take_fd;
-	ptl_ni_fail_t fail = PTL_NI_OK;
-	struct content x;
-	uint32_t was = 0;
-	bool any;
-
-	if (fd < 0 || !spliced_of(j, pipe, &x) ||
-	    !atomic_compare_exchange_strong(&pipe->busy, &was, 1))
-		return false;
-	any = spliced_of(j, pipe, &x);
-	if (any) {
-		fail = take_spliced(j, &x);
-		if (j->source || fail != PTL_NI_OK)
-			shm_splice_empty(fd);
-		/* release: partner of the acquire in fill_spliced */
-		atomic_store_explicit(&pipe->full, 0, memory_order_release);
-	}
-	atomic_store_explicit(&pipe->busy, 0, memory_order_release);
-	if (any)
-		placed(j, x.chunks, fail);
-	return any;
-}
-
-/* ---- who does what --------------------------------------------------------------------------- */
-
 static uint32_t claim_chunks(const struct job *j)
 {
 	return CLAIM_BYTES > j->size ? CLAIM_BYTES / j->size : 1;
 }
 
-/* More messages than one are under way, to and from the peer together. */
+/* Return whether more than one message is in flight, to and from the peer together. */
 static bool several(const struct job *j)
 {
 	const struct ptl_flow *f = &j->s->ni->view.r->flow[j->p->index];
@@ -542,8 +399,9 @@ static bool several(const struct job *j)
 	return lists > 1;
 }
 
-/* Of a message that both sides move. With more of them under way each side had better take one
- * as a whole; else the less, the less is left, so that both end at the same time. */
+/* How many chunks to claim of a message that both sides move. With more messages in flight
+ * each side should take a whole one. Otherwise claims shrink with what is left, so that both
+ * sides end at the same time. */
 static uint32_t share(const struct job *j)
 {
 	uint32_t most = claim_chunks(j), left;
@@ -554,8 +412,8 @@ static uint32_t share(const struct job *j)
 	return left < 8 ? 2 : left / 4 < most ? left / 4 : most;
 }
 
-/* The other side is at work, too: both ways each begins with what comes to it, else with its
- * half. */
+/* The other side is working, too. If data go both ways, each side begins with what it
+ * receives; else with its half. */
 static bool claim_share(struct job *j, struct load *x)
 {
 	if (both_ways(j))
@@ -563,7 +421,7 @@ static bool claim_share(struct job *j, struct load *x)
 	return claim_half(j, j->help == j->source, share(j), x);
 }
 
-/* Has it been so for a while? */
+/* Return whether it has lasted for `ns`; *since is when it was first seen. */
 static bool lasts(uint64_t *since, uint64_t ns)
 {
 	uint64_t now = base_now_ns();
@@ -582,58 +440,36 @@ static bool use_pipe(const struct job *j)
 		return true;
 	if (how != BASE_LONG_AUTO)
 		return how == BASE_LONG_PIPE;
-	/* where processors are short the destination decides, which for a get is not the target */
+	/* when oversubscribed the destination decides, which for a get is not the target */
 	decider = j->s->ni->spin_ns ? j->decider : j->pipe->ch;
 	return !atomic_load_explicit(&decider->claims[shm_path_of(j->length)],
 				     memory_order_relaxed);
 }
 
-static bool use_splice(const struct job *j)
-{
-	const unsigned int k = shm_path_of(j->length);
-	const struct shm_channel *decider;
-	long how = base_config()->ptl_shm_long;
-
-	if (!j->p->cma || how != BASE_LONG_AUTO)
-		return j->p->cma && how == BASE_LONG_SPLICE;
-	if (!j->s->ni->spin_ns || use_pipe(j))
-		return false;
-	if (both_ways(j))
-		j->p->exchanges = EXCHANGES;
-	decider = j->p->decides ? j->p->in.ch : j->p->out.ch;
-	return j->p->exchanges && k >= SHM_SPLICE_FROM &&
-	       !atomic_load_explicit(&decider->unspliced[k], memory_order_relaxed);
-}
-
-/* The destination was inside a moment ago: it is looked for again at once. */
+/* The destination was inside a moment ago: poll for it again at once. */
 static bool comes_back(const struct job *j)
 {
-	if (use_pipe(j))
-		return !lasts(&j->p->away_since, BETWEEN_NS);
-	return j->p->give_fd >= 0 && use_splice(j) && !lasts(&j->p->away_since, AWAY_NS);
+	return use_pipe(j) && !lasts(&j->p->away_since, BETWEEN_NS);
 }
 
-/* How long the destination leaves what is unclaimed to the source, which will fill a slot, or
- * the kernel's pipe; unless it never comes round to it. */
+/* Return how long, in ns, the destination leaves unclaimed chunks to the source, which will
+ * fill a slot unless it never gets to it. */
 static uint64_t patience(const struct job *j, bool inside)
 {
-	if (j->s->wait.last_look)
+	if (j->s->wait.last_look || !use_pipe(j))
 		return 0;
-	if (use_pipe(j))
-		return !inside ? BETWEEN_NS : j->s->ni->spin_ns ? PATIENCE_NS : TURN_NS;
-	if (use_splice(j) && shm_splice_accept(j->p))
-		return inside ? SPLICE_NS : AWAY_NS;
-	return 0;
+	return !inside ? BETWEEN_NS : j->s->ni->spin_ns ? PATIENCE_NS : TURN_NS;
 }
 
-/* A slot was filled or emptied for a side that may be about to sleep: one that can do nothing
- * else, or the destination, which would sleep on what it has. A source with another way does
- * what there is before it sleeps. */
+/* Notify the other side of a filled or emptied slot before it sleeps. A side without CMA can
+ * do nothing else. A destination would sleep although it has data. A source with CMA moves
+ * what is left before it sleeps. */
 static void tell(struct job *j)
 {
 	if (j->p->cma && !j->source)
 		return;
-	/* partner: the fence in shm_wait.c, after which the sleeper looks at the slots once more */
+	/* Pairs with the fence in shm_wait.c, after which the sleeper polls the slots once
+	 * more. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if ((!j->p->cma && !shm_attends(&j->p->view)) ||
 	    atomic_load_explicit(&j->p->view.r->stat.waiters, memory_order_relaxed))
@@ -655,12 +491,8 @@ static bool step_source(struct job *j, struct load *x)
 	if (!j->p->cma)
 		return false;
 	if (!inside)
-		return comes_back(j) || drain_slots(j) || drain_spliced(j) ||
-		       claim_any(j, claim_chunks(j), x);
-	/* to claim takes longer than the destination needs for what is in the pipe */
-	if (use_splice(j) && shm_splice_agreed(j->p))
-		return fill_spliced(j);
-	/* the destination moves; we help where that pays */
+		return comes_back(j) || drain_slots(j) || claim_any(j, claim_chunks(j), x);
+	/* the destination moves; help where that pays */
 	return base_config()->ptl_shm_long != BASE_LONG_CMA && j->s->ni->spin_ns &&
 	       claim_share(j, x);
 }
@@ -677,10 +509,6 @@ static bool step_destination(struct job *j, struct load *x)
 		tell(j);
 		return true;
 	}
-	if (drain_spliced(j)) {
-		p->pipe_since = 0;
-		return true;
-	}
 	if (!p->cma)
 		return false;
 	inside = shm_attends(&p->view);
@@ -688,8 +516,8 @@ static bool step_destination(struct job *j, struct load *x)
 		p->away_since = 0;
 	leave = patience(j, inside);
 	if (leave && unclaimed(j) && !lasts(inside ? &p->pipe_since : &p->away_since, leave))
-		return !inside; /* it is looked for again at once */
-	/* where processors are short a source that is inside claims nothing */
+		return !inside; /* it is polled for again at once */
+	/* when oversubscribed a source that is inside claims nothing */
 	any = inside && j->s->ni->spin_ns ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
 	if (any) /* not if what is left is in the other half, which comes next */
 		p->pipe_since = 0;
@@ -705,7 +533,7 @@ static bool step(struct job *j, struct load *x)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* What both sides must agree on; the landing or the operation is in the other's memory. */
+/* Check what both sides must agree on: the delivery or the operation is in the other's memory. */
 static bool sound(const struct job *j)
 {
 	return j->size && j->size <= j->pipe->chunk &&
@@ -730,13 +558,14 @@ static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 
 	if (!p || p->state != SHM_LIVE || !shm_peer_follow(s, p) || l->op >= p->view.ops)
 		return false;
-	/* The initiator's record, guarded by its lock and not ours: it stays what it is until
-	 * the initiator hears of the end, but for a get that was given up. */
+	/* The initiator's record is guarded by its lock, not by ours. It does not change until
+	 * the initiator hears of the end, except for an
+	 * abandoned get. */
 	op = &p->view.op[l->op];
 	md = __atomic_load_n(&op->md, __ATOMIC_RELAXED);
 	offset = __atomic_load_n(&op->local_offset, __ATOMIC_RELAXED);
 	if (l->kind == PTL_REQ_GET && !__atomic_load_n(&op->delivery, __ATOMIC_ACQUIRE))
-		return false; /* the initiator has not taken the grant in yet */
+		return false; /* the initiator has not processed the grant yet */
 	atomic_thread_fence(memory_order_acquire);
 	if (__atomic_load_n(&op->gen, __ATOMIC_ACQUIRE) != l->op_gen || md >= p->view.mds ||
 	    l->md >= s->ni->view.mds)
@@ -768,7 +597,7 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 {
 	struct ptl_op *op = &s->ni->view.op[i];
 	struct shm_peer *p = op->peer < SHM_CHANNELS ? s->peer[op->peer] : NULL;
-	/* acquire: the landing is whole when the target says where it is */
+	/* acquire: the delivery is complete when the target tells where it is */
 	uint32_t at = __atomic_load_n(&op->delivery, __ATOMIC_ACQUIRE), md;
 	struct ptl_delivery *l;
 	uint64_t offset;
@@ -795,8 +624,8 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 		.front = __atomic_load_n(&l->front, __ATOMIC_RELAXED),
 		.length = __atomic_load_n(&l->mlength, __ATOMIC_RELAXED),
 	};
-	/* ours, and still the same after all was read: the hint may be late, the record used
-	 * again */
+	/* Check that it is ours and unchanged after everything was read: the hint may be stale
+	 * and the record reused. */
 	if (md >= p->view.mds || l->op != i || l->op_gen != op->gen || l->peer != p->there ||
 	    j->length > op->length || (op->kind == PTL_REQ_GET && j->length != op->mlength) ||
 	    !sound(j))
@@ -811,9 +640,9 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 	return true;
 }
 
-/* Of each list in a pass. The pipe has chunks of SHM_SLOTS messages at most, the oldest; others
- * in front have all their chunks in place and wait for a word in a ring, which is taken between
- * passes. */
+/* Messages polled of each list in a pass. The pipe holds chunks of the SHM_SLOTS oldest
+ * messages at most. Others before them are complete and wait for a ring message, which is
+ * processed between passes. */
 #define LOOKS_MOST (2 * SHM_SLOTS)
 
 static bool step_deliveries(struct shm *s, uint32_t i, bool help)
@@ -858,8 +687,8 @@ static bool step_ops(struct shm *s, uint32_t i, bool help)
 	return any;
 }
 
-/* The oldest few of each list: a pass over ten thousand messages takes no longer than one over
- * ten, and a peer that stands still is in nobody else's way. */
+/* Poll the oldest few of each list. So a pass over ten thousand messages takes no longer than
+ * one over ten, and a peer that stands still delays no other. */
 static bool step_all(struct shm *s, bool alone, bool help)
 {
 	bool any = false;

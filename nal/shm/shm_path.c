@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long messages go when both sides are inside: through the pipe, or by claims. Either
- * may be three times as fast as the other, by where the two cores are and what else uses their
- * caches, which nobody can tell beforehand and which changes while a program runs. So the owner
- * of a region, in which all landings of a peer begin and end, looks how long they take, by
- * groups (base/tuner.h).
+ * Which path long messages take when both sides are inside: the pipe or claims. Either may be
+ * three times as fast as the other. That depends on where the two cores are and what else uses
+ * their caches; it cannot be known beforehand and changes while a program runs. All deliveries
+ * of a peer begin and end in the region of one owner. So the owner times them in groups
+ * (base/tuner.h).
  *
- * It rests the longer the worse the other way was, so that trials cost one or two parts in a
- * hundred; but a change is looked at again soon, and before anything else, for it may have been
- * something else that was slow: a peer that was hardly ever inside, memory that was used for the
- * first time. The present way's time is the median of those of three groups, so that one in
- * which the kernel ran somebody else does not count; the other way has to be better in all of
- * its three. Where messages go both ways at once, every second trial that follows no change is
- * of whether they had better not be spliced. As the messages of one way have the cores that the
- * others leave them, both ways change together then, and one of the two processes decides.
- * Messages of much different lengths are of different minds about it, and have a trial each.
+ * The worse the other path was, the longer the tuner rests, so trials cost one or two parts in
+ * a hundred. A change is tried again soon, before anything else, as something else may have
+ * been slow: a peer that was hardly ever inside, or memory used for the first time. The time
+ * of the present path is the median of three groups, so a group in which the kernel ran
+ * another process does not count. The other path must be better in all of its three groups.
+ * Messages of very different lengths prefer different paths, so each class has trials of its
+ * own.
  *
- * Where processors are short a landing takes as long as others' turns do, so who takes data in
- * looks at the time of its own copies instead, from whomever they come (base/tuner.h): those of
- * the kernel, beside those out of a pipe, counted twice, as the source makes one, too. Claims
- * come first, for they need no turn of the source.
+ * When oversubscribed, a delivery takes as long as the turns of other processes. So the
+ * receiver times its own copies instead, from whichever peer they come (base/tuner.h). Copies
+ * by CMA are compared with copies out of a pipe, which count twice, as the source makes one,
+ * too. Claims come first, since they need no turn of the source.
  */
 #include "base/config.h"
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
 
-#define GROUP 8 /* landings; more than end at the same time because they went together */
+#define GROUP 8 /* deliveries: more than end at the same time for having gone together */
 
 #define RULE(group)                                                                                \
 	{                                                                                          \
@@ -34,7 +32,7 @@
 		.changed = 64 / (group), .least = 256 / (group), .most = 8192 / (group),           \
 	}
 
-/* Of the longest messages few go together, and a trial of many takes long. */
+/* Few of the longest messages go together, and a trial of many takes long. */
 static const struct base_tuner_rule rule = RULE(GROUP), rule_longest = RULE(GROUP / 2);
 
 static uint32_t group_of(unsigned int k)
@@ -42,21 +40,7 @@ static uint32_t group_of(unsigned int k)
 	return k < SHM_LENGTH_CLASSES - 1 ? GROUP : GROUP / 2;
 }
 
-/* Both sides see it, for the next chunk. */
-static void take_other(struct shm_peer *p, unsigned int k)
-{
-	struct shm_path *w = &p->path[k];
-
-	if (w->of_splice) {
-		w->unspliced = !w->unspliced;
-		atomic_store_explicit(&p->in.ch->unspliced[k], w->unspliced, memory_order_relaxed);
-		return;
-	}
-	w->claims = !w->claims;
-	atomic_store_explicit(&p->in.ch->claims[k], w->claims, memory_order_relaxed);
-}
-
-/* Once more a way was tried, or has changed, and is kept to. */
+/* Count another trial, or another change that is kept. */
 static void count_trial(struct shm *s, const struct base_tuner *w, enum base_tuner_phase was,
 			unsigned int before)
 {
@@ -68,7 +52,7 @@ static void count_trial(struct shm *s, const struct base_tuner *w, enum base_tun
 		counts[PTL_COUNT_WAY_CHANGED]++;
 }
 
-/* A group is over. */
+/* Evaluate a group that is complete. */
 static void group_ended(struct shm *s, struct shm_peer *p, unsigned int k)
 {
 	struct shm_path *w = &p->path[k];
@@ -82,12 +66,9 @@ static void group_ended(struct shm *s, struct shm_peer *p, unsigned int k)
 	p->timed += base_tuner_timed(&w->of);
 	p->timed -= timed;
 	count_trial(s, &w->of, was, before);
-	/* what was changed is looked at again first */
-	if (was == BASE_TUNER_PRESENT && w->of.phase == BASE_TUNER_SETTLES && !w->of.changes)
-		w->of_splice = !w->of_splice && w->claims && p->decides && p->exchanges &&
-			       k >= SHM_SPLICE_FROM;
+	/* both sides see it for the next chunk */
 	if (w->of.now != before)
-		take_other(p, k);
+		atomic_store_explicit(&p->in.ch->claims[k], w->of.now, memory_order_relaxed);
 }
 
 static bool observed(const struct shm *s, const struct shm_peer *p)
@@ -114,8 +95,8 @@ static bool has_one(const struct ptl_flow *f)
 
 void shm_path_began(const struct shm *s, struct shm_peer *p)
 {
-	/* if it is the only one, whatever was before has ended, seen by us or by the peer on our
-	 * behalf */
+	/* If it is the only one, all earlier ones have ended, seen by us or by the peer on our
+	 * behalf. */
 	if (p->timed && (!p->busy_since || has_one(&s->ni->view.r->flow[p->index])))
 		p->busy_since = base_now_ns();
 }
@@ -128,14 +109,12 @@ void shm_path_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 	uint64_t now = 0;
 	bool timed;
 
-	if (p->exchanges)
-		p->exchanges--;
 	if (!observed(s, p))
 		return;
 	if (p->timed)
 		now = base_now_ns();
 	timed = base_tuner_timed(&w->of);
-	if (timed && p->busy_since) { /* else begun by the peer, on our behalf */
+	if (timed && p->busy_since) { /* else the peer began it on our behalf */
 		w->ns += now - p->busy_since;
 		w->bytes += length;
 	}
@@ -144,16 +123,16 @@ void shm_path_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 		if (p->timed && !now)
 			now = base_now_ns();
 	}
-	/* what goes on is busy from here on */
+	/* what continues is timed from here on */
 	p->busy_since = p->timed && (f->land[0].first || f->land[1].first) ? now : 0;
 }
 
-/* ---- where processors are short -------------------------------------------------------------- */
+/* ---- when oversubscribed --------------------------------------------------------------------- */
 
 void shm_path_tell(const struct shm *s, struct shm_peer *p, uint64_t length)
 {
 	const unsigned int k = shm_path_of(length);
-	const bool wanted = s->ni->spin_ns ? p->path[k].claims : !s->in_turns[k].now;
+	const bool wanted = s->ni->spin_ns ? p->path[k].of.now : !s->in_turns[k].now;
 	const bool claims = p->cma && wanted;
 	_Atomic uint32_t *told = &p->in.ch->claims[k];
 
@@ -175,10 +154,10 @@ void shm_path_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t byt
 
 	if (s->ni->spin_ns || base_config()->ptl_shm_long != BASE_LONG_AUTO)
 		return;
-	if (piped && !pipe) /* left over from when that was the way */
+	if (piped && !pipe) /* left over from when the pipe was the path */
 		return;
-	/* what was left to a source in vain counts twice, too, which makes the pipe the worse
-	 * way */
+	/* Time left to a source in vain counts twice, too, which makes the pipe the worse
+	 * path. */
 	base_tuner_ended(w, (ns << 10) * (pipe ? 2 : 1) / (bytes | 1));
 	count_trial(s, w, was, pipe);
 }

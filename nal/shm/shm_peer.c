@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The table of peers: found by id on every send, added at first use, lost when they die. A
- * peer's number is that of its channel in our region. All of it is guarded by our region's lock.
+ * peer's number is that of its channel in our region. Our region's lock guards all of it.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -51,7 +51,7 @@ static void hash_add(struct shm *s, struct shm_peer *p)
 	s->slots[i] = p->index + 1;
 }
 
-/* Few and rare: the whole table is made anew. */
+/* Removals are rare and peers few: rebuild the whole table. */
 static void hash_remove(struct shm *s, struct shm_peer *p)
 {
 	s->peer[p->index] = NULL;
@@ -62,7 +62,7 @@ static void hash_remove(struct shm *s, struct shm_peer *p)
 			hash_add(s, s->peer[i]);
 }
 
-/* A channel is free when no peer has it and none that is gone still lies on it. */
+/* A channel is free if no peer has it, not even one that is gone and not yet freed. */
 static bool channel_free(const struct shm *s, uint32_t i)
 {
 	if (s->peer[i])
@@ -73,7 +73,7 @@ static bool channel_free(const struct shm *s, uint32_t i)
 	return true;
 }
 
-/* A channel's ring is mapped when it is first used. */
+/* Map a channel's ring at its first use. */
 static bool have_ring(struct shm *s, uint32_t i)
 {
 	int err;
@@ -110,10 +110,9 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 		return NULL;
 	p->index = i;
 	p->id = id;
-	p->sock = p->give_fd = p->take_fd = -1;
+	p->sock = -1;
 	p->state = SHM_CONNECTING;
 	p->eager = SHM_RING_LEAST / 4; /* until we see its ring */
-	p->decides = s->ni->id.nid < id.nid || (s->ni->id.nid == id.nid && s->ni->id.pid < id.pid);
 	p->deferred_end = &p->deferred;
 	p->in = s->in[i];
 	shm_path_init(p);
@@ -129,8 +128,8 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 
 /* ---- cores ----------------------------------------------------------------------------------- */
 
-/* Longer than any exchange between processes that all run, and than those take that all sleep
- * and wake each other: else they would wait for awakenings for ever. */
+/* Longer than any exchange between processes that all run. Longer, too, than an exchange of
+ * processes that all sleep and wake each other: else they would wait for wake-ups for ever. */
 #define SPIN_US 1000
 
 static int bits(const uint64_t *mask)
@@ -142,7 +141,8 @@ static int bits(const uint64_t *mask)
 	return n;
 }
 
-/* With more processes than cores a spinning wait takes the core from who is waited for. */
+/* With more processes than cores, a spinning wait takes the core from the process it waits
+ * for. */
 void shm_peer_count_cores(struct shm *s)
 {
 	uint64_t mine[16] = { 0 }, all[16];
@@ -192,8 +192,9 @@ void shm_peer_look_at(struct shm *s, struct shm_peer *p)
 	atomic_store_explicit(&s->nlive, n + 1, memory_order_release);
 }
 
-/* One thread at a time. With its owner's lock it can become no longer again meanwhile, so that a
- * thread that has that, and runs the engine, finds it as it is until it lets go. */
+/* One thread at a time. While the owner's lock is held the region cannot be extended again. So
+ * a thread that holds that lock and runs the engine sees the same size until it releases the
+ * lock. */
 bool shm_peer_follow_any(struct shm *s, struct shm_peer *p)
 {
 	int err = 0;
@@ -212,7 +213,7 @@ bool shm_peer_follow_any(struct shm *s, struct shm_peer *p)
 			base_warn(
 				"cannot map all of the memory of process %d: %s; raise `ulimit -v`",
 				(int)p->pid, strerror(-err));
-		/* the helper threads of both see it */
+		/* the helper threads of both sides notice */
 		send(p->sock, &(const char){ SHM_DOORBELL_GIVEN_UP }, 1,
 		     MSG_DONTWAIT | MSG_NOSIGNAL);
 		shutdown(p->sock, SHUT_RDWR);
@@ -307,8 +308,8 @@ void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const 
 	bool was_live = p->state == SHM_LIVE;
 	bool closed = was_live && atomic_load(&((const struct shm_area *)p->view.nal)->closed);
 
-	/* what it had sent completely before it died still counts; answers to it are not sent
-	 * any more */
+	/* What it had sent completely before it died still counts; answers to it are no longer
+	 * sent. */
 	p->state = SHM_GONE;
 	if (was_live) {
 		shm_take_all(s, UINT32_MAX);
@@ -351,7 +352,6 @@ void shm_peer_reap(struct shm *s, bool all)
 			close(atomic_exchange(&s->life[p->index], -1));
 		if (p->sock >= 0)
 			close(p->sock);
-		shm_splice_close(p);
 		drop_deferred(p);
 		free(p);
 	}

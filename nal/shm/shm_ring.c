@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The rings (shm_ring.h) of a region: where they are, how large, and empty again for the next peer.
+ * The rings (shm_ring.h) of a region: where they are, how large they are, and how they are
+ * emptied for the next peer.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -52,10 +53,10 @@ static uint32_t pipe_bytes_wanted(void)
 	return (uint32_t)round_pow2((uint64_t)base_config()->ptl_shm_pipe_kib * 1024);
 }
 
-#define PIPE_LEAST (64u * 1024) /* where `ulimit -f` leaves little room */
+#define PIPE_LEAST (64u * 1024) /* if `ulimit -f` leaves little room */
 
-/* How large the channels of a region are that have `most` bytes in all; returns how many there are.
- * The same for what these take. */
+/* Choose the sizes of channels that take `most` bytes in all, and return how many there are.
+ * Given the bytes that they take, it returns the same again. */
 static uint32_t channels_in(uint64_t most, uint32_t *ring_bytes, uint32_t *pipe_bytes)
 {
 	uint64_t n;
@@ -97,7 +98,8 @@ int shm_area_check(const struct ptl_view *v, struct shm_sizes *sizes)
 
 	if (v->size - (uint64_t)(v->nal - (char *)v->r) < sizeof(*a))
 		return -EPROTO;
-	/* once: the region may be changed under us. They are checked where they are used. */
+	/* Read once: the region may change at any time. The sizes are checked where they are
+	 * used. */
 	*sizes = *(const volatile struct shm_sizes *)&a->sizes;
 	return 0;
 }
@@ -113,7 +115,7 @@ int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t
 
 	if (!pow2(ring) || !pow2(pipe) || ring < SHM_RING_LEAST || pipe < 4096)
 		return -EPROTO;
-	/* a peer's own memory is its own business */
+	/* only its owner reserves memory for a region */
 	err = fd == v->fd ? base_shared_reserve(fd, v->far_off + channel * bytes, bytes) : 0;
 	if (err)
 		return err;
@@ -147,7 +149,7 @@ void shm_ring_reset(struct shm_ring *r, bool bounded)
 {
 	struct shm_channel *ch = r->ch;
 
-	/* a thread that has just left the library may still be looking (shm_rings_pending) */
+	/* a thread that has just left the library may still poll it (shm_rings_pending) */
 	__atomic_store_n(&ch->head, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&ch->tail, 0, __ATOMIC_RELAXED);
 	atomic_store_explicit(&ch->want_space, 0, memory_order_relaxed);
@@ -155,9 +157,7 @@ void shm_ring_reset(struct shm_ring *r, bool bounded)
 	__atomic_store_n(&r->lazy_to, 0, __ATOMIC_RELAXED);
 	ch->messages = ch->head_seen = ch->looked = 0;
 	memset(ch->claims, 0, sizeof(ch->claims));
-	memset(ch->unspliced, 0, sizeof(ch->unspliced));
 	memset(ch->slot, 0, sizeof(ch->slot));
 	atomic_store_explicit(&ch->slots_busy, 0, memory_order_relaxed);
-	memset(&ch->spliced, 0, sizeof(ch->spliced));
 	base_shared_clear(r->lines, mapped_bytes(r), bounded);
 }

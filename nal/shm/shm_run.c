@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Taking messages out of rings. The same code runs in two places: in the owner of a region, for
- * all its peers, and in a peer, for its own ring in the region of an owner that computes. In the
- * second case every change to the region goes through the undo log and is committed message by
- * message, the bytes move by cross-memory attach, and answers are written where the owner would
- * have written them: into the ring it uses towards the runner, which is the runner's own inbox.
+ * Processing the messages in rings. The same code runs in two places: in the owner of a region
+ * for all its peers, and in a peer for its own ring in the region of an owner that computes.
+ * The second case is proxy delivery. Every change to the region then goes through the undo log
+ * and is committed message by message. Bytes move by CMA. Answers go where the owner would
+ * write them: into its ring towards the proxy, which is in the proxy's own region.
  */
 #include <limits.h>
 #include <sched.h>
@@ -16,29 +16,30 @@
 #include "nal/shm/shm.h"
 #include "portals/engine/serve.h"
 
-/* Of a payload, asked for while its header is looked at. */
+/* Bytes of a payload that are prefetched while its header is read. */
 #define ASK_BYTES 2048
 
-/* What is not a plain put, and its large buffers, are no part of the loop that takes messages. */
+/* Keeps everything but plain puts, with its large buffers, out of the loop that processes
+ * messages. */
 #define APART __attribute__((noinline))
 
-/* A runner at work on one ring. */
+/* The processing of one ring. */
 struct run {
 	struct shm *s;
-	struct shm_peer *p; /* owner: whose messages; peer: whose region */
+	struct shm_peer *p; /* owner: the sender; proxy: the owner of the region */
 	struct ptl_engine *e;
 	struct shm_ring *from;   /* the messages */
 	struct shm_ring *to;     /* the answers */
 	struct ptl_answerer who; /* the sender of the messages */
 	uint32_t sender;         /* its channel in the region */
-	pid_t memory;            /* whose memory MDs mean: 0 ours, else a peer's */
-	bool denied;             /* cross-memory attach was refused: the owner must do it */
+	pid_t memory;            /* whose memory MDs refer to: 0 ours, else a peer's */
+	bool denied;             /* CMA was refused: the owner must process the message */
 	bool dear;               /* ... only because it would take too long here */
 };
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* In the owner an answer may be deferred; a peer made sure of room before it began. */
+/* The owner may defer an answer; a proxy made sure of room before it began. */
 static struct shm_msg *answer_begin(struct run *x, enum shm_kind kind, uint32_t size,
 				    struct shm_msg *spare)
 {
@@ -78,7 +79,7 @@ static void final_response(struct run *x, uint32_t op, uint32_t gen, enum ptl_an
 	answer_end(x, m, &spare, NULL, NULL);
 }
 
-/* A get's or getput's data. */
+/* Send the data of a get or getput. */
 static void reply(struct run *x, const struct ptl_delivery *l, const struct shm_span *payload,
 		  const void *bytes)
 {
@@ -92,19 +93,20 @@ static void reply(struct run *x, const struct ptl_delivery *l, const struct shm_
 
 static void put_done(struct run *x, const struct ptl_delivery *l, ptl_ni_fail_t fail)
 {
-	/* first the answer, for which somebody may wait */
+	/* the answer first, as somebody may wait for it */
 	final_response(x, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
 	ptl_engine_done(x->e, l, fail);
 }
 
-/* The runner may not touch the owner's memory after all: leave the message to the owner. */
+/* Return whether the proxy cannot access the owner's memory after all, and leave the message
+ * to the owner. */
 static bool refused(struct run *x, ptl_ni_fail_t fail)
 {
 	return x->denied = x->memory && fail == PTL_NI_FAIL;
 }
 
-/* Is there no record for a message that takes more than one step, and only the owner can make more?
- * Then it is to take the message: asked before anything is counted. */
+/* Return whether a message of several steps lacks a delivery record that only the owner can
+ * make. Then the owner must process it, so this is checked before anything is counted. */
 static bool deliveries_full(struct run *x)
 {
 	const struct ptl_view *v = x->e->v;
@@ -116,7 +118,7 @@ static bool deliveries_full(struct run *x)
 	return true;
 }
 
-/* Long data: a landing that both sides work off. */
+/* Begin a long delivery, which both sides move. */
 static void begin_long(struct run *x, struct ptl_delivery *l)
 {
 	const struct ptl_view *initiator = x->memory ? &x->s->ni->view : &x->p->view;
@@ -125,7 +127,7 @@ static void begin_long(struct run *x, struct ptl_delivery *l)
 
 	if (!x->memory)
 		shm_peer_follow(x->s, x->p);
-	/* without a record of the initiator's there is no data to be had */
+	/* without the initiator's record there is no data */
 	if (!ptl_op_valid(initiator, l->op, l->op_gen)) {
 		fail = PTL_NI_PROTOCOL;
 	} else {
@@ -148,7 +150,7 @@ static void begin_long(struct run *x, struct ptl_delivery *l)
 		m->op_gen = l->op_gen;
 		answer_end(x, m, &spare, NULL, NULL);
 	} else {
-		/* tell the initiator where it can help; release: the landing is whole */
+		/* tell the initiator where it can help; release: the delivery is complete */
 		__atomic_store_n(&initiator->op[l->op].delivery_gen, x->e->v->land[i].gen,
 				 __ATOMIC_RELAXED);
 		__atomic_store_n(&initiator->op[l->op].delivery, i + 1, __ATOMIC_RELEASE);
@@ -174,7 +176,7 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 	}
 	if (m->kind == SHM_PUT_LONG && l.mlength) {
 		begin_long(x, &l);
-		/* a source that sleeps and alone can move the bytes */
+		/* a source may sleep that alone can move the bytes */
 		if (!x->e->undo && !x->p->cma && x->p->state == SHM_LIVE)
 			shm_notify(x->s, x->p);
 		return;
@@ -185,8 +187,8 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 		put_done(x, &l, fail);
 }
 
-/* A short answer's payload is asked for while what it answers is matched: stores wait for their
- * lines one after the other. Longer ones were measured to come sooner without. */
+/* Longest answer whose payload lines are prefetched while its request is matched: stores wait
+ * for their lines one after the other. Longer ones were measured to arrive sooner without. */
 #define ASK_ANSWER 512
 
 static inline void ask_payload(const struct shm_ring *r, uint64_t size)
@@ -210,8 +212,8 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 	if (may_deliver && deliveries_full(x))
 		return;
 	ask_payload(x->to, q->rlength);
-	/* the initiator's ring takes what it asks for without SHM_LONG, which is no more than
-	 * any bounce takes */
+	/* Without SHM_LONG the initiator asks for no more than its ring takes, and that fits
+	 * in `bounce`. */
 	if ((!may_deliver && q->rlength > sizeof(bounce)) || !match(x, q, &l)) {
 		final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
@@ -221,7 +223,7 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 		return;
 	}
 	span = (struct shm_span){ x->e->v, x->memory, l.md, l.offset };
-	if (x->memory) { /* may fail: not into the ring before we know */
+	if (x->memory) { /* may fail: not into the ring before that is known */
 		fail = shm_copy_out(bounce, &span, l.mlength);
 		if (refused(x, fail))
 			return;
@@ -233,7 +235,7 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 	ptl_engine_done(x->e, &l, fail);
 }
 
-/* What was there goes back, if it was asked for. */
+/* Finish an atomic: send back the old contents if requested. */
 static void atomic_done(struct run *x, const struct ptl_request *q, const struct ptl_delivery *l,
 			ptl_ni_fail_t fail, const char *old)
 {
@@ -287,8 +289,8 @@ static ptl_ni_fail_t write_runs(void *server, const struct ptl_delivery *l,
 
 static_assert(SHM_ATOMIC_MOST <= PTL_SERVE_SWAP_MOST, "what this NAL takes can be served");
 
-/* If the memory of another process may not be touched after all, reading fails, and nothing has
- * changed. */
+/* If the memory of another process cannot be accessed after all, the read fails before
+ * anything has changed. */
 static const struct ptl_serve_memory memory = { read_span, write_span, read_runs, write_runs };
 
 static void APART take_atomic(struct run *x, const struct ptl_request *q, const char *payload)
@@ -313,8 +315,7 @@ static uint64_t count_runs(const ptl_atomic_runs_t *r)
 	return n;
 }
 
-/* Runs that are reached one by one in another's memory; more are left to its own thread, which
- * is faster then. */
+/* Most runs to reach one by one in another process's memory. With more the owner is faster. */
 #define RUNS_BY_PEER 64
 
 static void APART take_runs(struct run *x, struct ptl_request *q, const char *payload,
@@ -335,7 +336,7 @@ static void APART take_runs(struct run *x, struct ptl_request *q, const char *pa
 	}
 	if (x->memory && count_runs(runs) > RUNS_BY_PEER &&
 	    !((struct shm_area *)x->e->v->nal)->calls_only) {
-		x->denied = x->dear = true; /* nothing was done yet */
+		x->denied = x->dear = true; /* nothing has been done yet */
 		return;
 	}
 	q->rlength = runs->span;
@@ -350,7 +351,7 @@ static void APART take_runs(struct run *x, struct ptl_request *q, const char *pa
 	atomic_done(x, q, &l, fail, old);
 }
 
-/* Does an answer name an operation that its sender is to answer? */
+/* Return whether an answer names an operation that its sender is to answer. */
 static bool names(struct ptl_engine *e, uint32_t sender, uint32_t op, uint32_t gen, uint64_t length)
 {
 	if (ptl_op_valid(e->v, op, gen) && e->v->op[op].peer == sender)
@@ -382,7 +383,8 @@ static void APART take_reply(struct run *x, const struct shm_msg *m, const char 
 	ptl_op_free(x->e, m->op);
 }
 
-/* A long get was matched: the reply begins. If it cannot, the target must hear that it is over. */
+/* A long get was matched: begin the reply. If that fails, tell the target that the get is
+ * over. */
 static void APART take_grant(struct run *x, const struct shm_msg *m)
 {
 	struct shm_msg spare, *over;
@@ -445,7 +447,7 @@ static void APART take_placed(struct run *x, const struct shm_msg *m)
 	ptl_op_free(x->e, m->op);
 }
 
-/* `declined`: it was offered (take_plain). */
+/* `declined`: the inline handler has declined it (take_plain). */
 static void take(struct run *x, const struct shm_msg *m, const char *payload, bool declined)
 {
 	struct ptl_request q;
@@ -457,8 +459,7 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload, bo
 	case SHM_GETPUT:
 	case SHM_ATOMIC:
 	case SHM_FETCH_ATOMIC:
-		/* the answer's line comes over meanwhile: its sender looks at it only when all
-		 * else is done */
+		/* Prefetch the answer's line: its sender polls it only after all other work. */
 		if (m->op != PTL_NIL)
 			base_prefetch_write(shm_ring_line(x->to, x->to->ch->tail));
 		shm_msg_request(m, &q);
@@ -500,13 +501,14 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload, bo
 	}
 }
 
-/* How many messages ahead; and room for those in progress, a power of two. */
+/* How many messages to prefetch for, and the size of the array of those in progress, a power
+ * of two. */
 enum { BUCKETS_AHEAD = 24, ENTRIES_AHEAD = 16, OTHERS_AHEAD = 8, AHEAD = 32 };
 
-/* Messages behind the one that is taken, for which memory is asked: by line, as many messages
- * take one. */
+/* Prefetches for messages behind the current one. Indexed by line, as many messages take one
+ * line. */
 struct ahead {
-	uint64_t buckets, entries, others; /* the next line to do that for */
+	uint64_t buckets, entries, others; /* the next line to prefetch for */
 	struct ptl_ahead of[AHEAD];
 };
 
@@ -530,7 +532,7 @@ static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 		ptl_ahead_others(v, &a->of[a->others % AHEAD]);
 }
 
-/* Where a payload is that is not in its header's line; it is asked for. */
+/* Return the address of a payload that is not in its header's line, and prefetch it. */
 static inline const char *payload_at(const struct shm_ring *r, uint32_t at, uint32_t size)
 {
 	const char *payload = r->lines + (size_t)shm_payload_line(at) * SHM_LINE;
@@ -540,24 +542,25 @@ static inline const char *payload_at(const struct shm_ring *r, uint32_t at, uint
 	return payload;
 }
 
-/* Once, for it is another's memory. */
+/* Read a field once: another process can write to it. */
 #define ONCE(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-/* Is this the commonest message of all, a put of which nobody is to be told? It may be offered. */
+/* Return whether the inline handler may have it: a put without an answer, the commonest
+ * message. */
 static inline bool offerable(const struct shm_msg *m)
 {
 	return ONCE(m->kind) == SHM_PUT && ONCE(m->op) == PTL_NIL;
 }
 
-/* Is it for take_plain()? */
+/* Return whether take_plain() can process it. */
 static inline bool plain(const struct shm_msg *m)
 {
 	return offerable(m) || ONCE(m->kind) == SHM_ANSWER;
 }
 
-/* The following return the lines that a message took; 0: it is for take_any(). */
+/* The following return the lines of the processed message; 0: it is for take_any(). */
 
-/* A put that may be offered to the application, which has a use for it or not (*declined). */
+/* Pass a put to the application's inline handler. *declined: the handler did not want it. */
 static inline uint32_t take_offered(struct ptl_engine *e, const struct shm_peer *p,
 				    const struct shm_msg *m, uint32_t at, bool *declined)
 {
@@ -584,7 +587,7 @@ static inline uint32_t take_offered(struct ptl_engine *e, const struct shm_peer 
 	return offered == PTL_INLINE_HANDLED ? lines : 0;
 }
 
-/* The last word on an operation. */
+/* Process a final response. */
 static inline uint32_t take_answer(struct ptl_engine *e, const struct shm_peer *p,
 				   const struct shm_msg *m)
 {
@@ -601,12 +604,13 @@ static inline uint32_t take_answer(struct ptl_engine *e, const struct shm_peer *
 }
 
 /*
- * A call has got what it was to wait for, `size` bytes, whose sender had taken all that we sent
- * it up to line `taken`. If that was all there was, and one message since the last time, it
- * waits for an answer, which may be as long: its lines come over while the call returns, for the
- * sender is still on its way to its wait. Once it looks there it takes the header's away again;
- * so shm_leave asks for that once more. Who sends without having our last one, as in an
- * exchange, or in a stream, looks before we write: there it would be a loss.
+ * A call has got the `size` bytes that it waited for. The sender had consumed our messages up
+ * to line `taken`. If that was all, and we sent one message since the last time, the sender
+ * waits for an answer. The answer may be as long, so its lines are prefetched while the call
+ * returns: the sender is still on its way to its wait. Once the sender polls, it takes the
+ * header's line away again, so shm_leave prefetches that line once more. A sender that sends
+ * before it has our last message, as in an exchange or a stream, polls before we write. There
+ * a prefetch would be a loss.
  */
 static inline void expect_answer(struct shm *s, struct shm_peer *p, uint32_t size, uint32_t taken)
 {
@@ -618,9 +622,9 @@ static inline void expect_answer(struct shm *s, struct shm_peer *p, uint32_t siz
 }
 
 /*
- * Takes up to `most` of the messages that a program which waits gets most of, where they lie:
- * puts of which it has a use before anything is made of them, and last words. Returns how many.
- * *declined: the one at the head was offered in vain.
+ * Process, in place, up to `most` of the messages that a waiting program mostly gets: puts
+ * that the inline handler accepts, and final responses. Returns how many. *declined: the
+ * inline handler has declined the one at the head.
  */
 static unsigned int APART take_plain(struct shm *s, struct shm_peer *p, unsigned int most,
 				     bool *declined)
@@ -644,7 +648,7 @@ static unsigned int APART take_plain(struct shm *s, struct shm_peer *p, unsigned
 		if (e->taken == PTL_HANDLED_ENOUGH)
 			expect_answer(s, p, ONCE(m->size), ONCE(m->op_gen));
 		r->ch->messages++;
-		/* release: the lines were read before they are free */
+		/* release: the lines were read before they become free */
 		__atomic_store_n(&r->ch->head, head + lines, __ATOMIC_RELEASE);
 		if (e->taken == PTL_HANDLED_ENOUGH)
 			return n + 1;
@@ -652,8 +656,8 @@ static unsigned int APART take_plain(struct shm *s, struct shm_peer *p, unsigned
 	return n;
 }
 
-/* Takes up to `most` messages from the ring, whatever they are; if `plainly`, up to the next for
- * take_plain(). Returns how many. `declined`: see there. */
+/* Process up to `most` messages of any kind; if `plainly`, stop before one that take_plain()
+ * can process. Returns how many. `declined`: see take_plain(). */
 static unsigned int APART take_any(struct run *x, unsigned int most, bool plainly, bool declined)
 {
 	struct shm_ring *r = x->from;
@@ -667,19 +671,19 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool plainl
 		const char *payload;
 		struct shm_msg m;
 
-		/* once, for it is another's memory; a whole line, so that no field straddles two
-		 * of the stores */
+		/* Read once, as another process can write to it. A whole line, so that no load
+		 * straddles two of the stores. */
 		memcpy(&m, shm_ring_line(r, head), sizeof(m));
 		payload = m.size <= SHM_INLINE || m.kind == SHM_PAD ? (const char *)m.data
 								    : payload_at(r, at, m.size);
 		lines = shm_msg_lines(&m, at, r->count);
-		if (!lines) { /* nothing after it can be trusted to be a header, either */
+		if (!lines) { /* nothing behind it can be trusted to be a header */
 			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
 			lines = 1;
 			m.kind = SHM_PAD;
 		}
 		if (x->e->undo && !shm_ring_room(x->to, x->s->eager > 4096 ? x->s->eager : 4096))
-			break; /* our own inbox is full of answers: those first */
+			break; /* our own ring is full of answers: process those first */
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): users keeps it mapped */
 		if (x->e->v->r->hashed > PTL_MATCH_FAR)
 			look_ahead(x, &ahead, head);
@@ -691,15 +695,15 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool plainl
 			n++;
 			r->ch->messages++;
 		}
-		/* release: the lines were read before they are free */
+		/* release: the lines were read before they become free */
 		ptl_set64(x->e, &r->ch->head, head + lines);
 		ptl_commit(x->e);
 	} while (n < most && shm_ring_any(r) && !(plainly && plain(shm_ring_line(r, r->ch->head))));
 	return n;
 }
 
-/* A producer inside the library finds the word when it leaves, after its unlock; partner:
- * shm_rings_pending(). */
+/* Tell the producer of room. If it is inside the library, it finds the flag when it leaves,
+ * after its unlock: pairs with shm_rings_pending(). */
 static void tell_space(struct shm *s, struct shm_peer *p)
 {
 	atomic_store_explicit(&p->in.ch->want_space, 0, memory_order_seq_cst);
@@ -713,13 +717,14 @@ static void tell_space(struct shm *s, struct shm_peer *p)
 
 /* ---- the owner ------------------------------------------------------------------------------- */
 
-/* Is the next message there, and for take_plain()? */
+/* Return whether the next message is there and take_plain() can process it. */
 static inline bool plain_next(const struct shm_ring *r)
 {
 	return shm_ring_any(r) && plain(shm_ring_line(r, r->ch->head));
 }
 
-/* What is not plain, or was offered in vain, and what is behind it. */
+/* Process messages that are not plain, or that the inline handler declined, and those behind
+ * them. */
 static unsigned int APART take_rest(struct shm *s, struct shm_peer *p, unsigned int most,
 				    bool plainly, bool declined)
 {
@@ -734,7 +739,7 @@ static unsigned int APART take_rest(struct shm *s, struct shm_peer *p, unsigned 
 	};
 	unsigned int n = 0;
 
-	do { /* each turn takes something: what may fail is a peer's run */
+	do { /* each turn processes something: only a proxy can fail */
 		n += take_any(&x, most - n, plainly, declined);
 		declined = false;
 		if (plainly && n < most && plain_next(&p->in))
@@ -743,12 +748,12 @@ static unsigned int APART take_rest(struct shm *s, struct shm_peer *p, unsigned 
 	return n;
 }
 
-/* Takes up to `most` messages of a peer; returns how many. */
+/* Process up to `most` messages of a peer; returns how many. */
 static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int most)
 {
 	struct ptl_engine *e = &s->ni->engine;
-	/* with many entries to be searched, they are asked for ahead instead, and the one that
-	 * is found offers */
+	/* With many entries to search, those are prefetched instead, and the matched entry
+	 * calls the inline handler. */
 	const bool plainly = e->inline_handler && e->v->r->hashed <= PTL_MATCH_FAR;
 	bool declined = false;
 	unsigned int n = plainly && plain_next(&p->in) ? take_plain(s, p, most, &declined) : 0;
@@ -764,7 +769,7 @@ bool shm_take_all(struct shm *s, unsigned int most)
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
 	bool any = false, told = atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed);
 
-	/* cleared before what it tells of is looked at, below */
+	/* cleared before the rings that it announces are checked below */
 	if (told)
 		atomic_store_explicit(&s->ni->view.r->space, 0, memory_order_seq_cst);
 	for (uint32_t k = 0; k < n; k++) {
@@ -776,8 +781,8 @@ bool shm_take_all(struct shm *s, unsigned int most)
 			any |= take_from(s, p, most) > 0;
 			if (p->sent != sent)
 				shm_after_push(s, p);
-			/* what else comes in leaving finds, and what goes out who is told of
-			 * room for it */
+			/* Leaving finds what else arrives. Deferred messages go out when their
+			 * peer announces room. */
 			if (s->ni->engine.taken == PTL_HANDLED_ENOUGH && !told && !p->deferred)
 				return true;
 		}
@@ -789,12 +794,12 @@ bool shm_take_all(struct shm *s, unsigned int most)
 	return any;
 }
 
-/* ---- a peer, on the owner's behalf ----------------------------------------------------------- */
+/* ---- proxy delivery -------------------------------------------------------------------------- */
 
-#define GRACE 30 /* looks, some ten nanoseconds each */
+#define GRACE 30 /* polls, some ten nanoseconds each */
 
-/* An owner that polls is outside for a moment between two calls: it is faster than we are on its
- * behalf. True: it has taken the message, or is inside again. */
+/* An owner that polls is outside for a moment between two calls, and is faster than a proxy.
+ * True: it has processed the message or is inside again. */
 static bool came_back(const struct shm_peer *p)
 {
 	for (int i = 0; i < GRACE; i++) {
@@ -805,8 +810,8 @@ static bool came_back(const struct shm_peer *p)
 	return false;
 }
 
-/* Waits a little for another peer to let go of the region. False: the owner holds it, or it
- * takes too long. */
+/* Wait a bounded time for another proxy to release the region. False: the owner holds it, or
+ * the wait takes too long. */
 static bool lock_peer(struct shm_peer *p)
 {
 	uint32_t token = PTL_LOCK_PEER(p->there), word;
@@ -821,7 +826,7 @@ static bool lock_peer(struct shm_peer *p)
 				return true;
 			if (shm_attends(&p->view) || !shm_ring_any(&p->out))
 				return false;
-			i += 200; /* between two calls at that moment; this took as long */
+			i += 200; /* it was between two calls; the revocation took that long */
 		}
 		if (i % 100 == 99)
 			sched_yield();
@@ -829,7 +834,7 @@ static bool lock_peer(struct shm_peer *p)
 			base_cpu_relax();
 	}
 	shm_helper_doorbell(
-		p); /* its holder was put to sleep, or is dead: the owner's thread will see */
+		p); /* its holder is descheduled or dead: the owner's thread will notice */
 	return false;
 }
 
@@ -850,8 +855,8 @@ void shm_deliver_for(struct shm *s, struct shm_peer *p)
 
 	if ((s->ni->spin_ns && came_back(p)) || !lock_peer(p))
 		return;
-	/* its events have got handlers meanwhile; or we cannot map all of it, and have given
-	 * it up */
+	/* Its events have got handlers meanwhile, or we could not map all of the region and
+	 * have given it up. */
 	if (!shm_may_run(p) || !shm_peer_follow(s, p)) {
 		ptl_unlock_plain(p->view.r);
 		shm_helper_doorbell(p);

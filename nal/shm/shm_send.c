@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Putting messages on their way: what a put or get is turned into, what becomes of a message for
- * which there is no room, and who is to see to one that was pushed: its target, if it is inside
- * the library, else we.
+ * Sending: how a put or get becomes a message, how a message without room is deferred, and how
+ * its delivery is ensured. The target delivers it if it is inside the library; otherwise we
+ * do.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -15,10 +15,10 @@
 #include "portals/engine/atomic.h"
 
 #define DEFERRED_MOST                                                                              \
-	(4u << 20)       /* bytes held back for one peer before payloads stay where they are, ... */
+	(4u << 20)       /* bytes deferred for one peer before payloads stay where they are, ... */
 #define KEPT_LEAST   512 /* ... if they are longer than this */
 #define ROOM_SPIN_NS 5000
-#define LINES_AHEAD  4 /* of a stream; twice as many were measured to be of no use */
+#define LINES_AHEAD  4 /* in a stream; twice as many were measured to bring nothing */
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
@@ -46,13 +46,13 @@ void shm_fill_payload(char *to, const struct shm_msg *m, const struct shm_span *
 		fill_payload(to, m->size, payload, bytes);
 }
 
-/* Memory for a message of `size` bytes that has to wait for room; NULL: there is none. */
+/* Allocate memory for a message of `size` bytes that must wait for room; NULL: out of memory. */
 static struct shm_deferred *hold(uint32_t size)
 {
 	return malloc(sizeof(struct shm_deferred) + size);
 }
 
-/* Keeps a message until there is room. */
+/* Keep a message until there is room. */
 static void defer(struct shm *s, struct shm_peer *p, struct shm_deferred *d,
 		  const struct shm_msg *m, const struct shm_span *payload, const void *bytes)
 {
@@ -66,7 +66,7 @@ static void defer(struct shm *s, struct shm_peer *p, struct shm_deferred *d,
 	s->ni->view.r->stat.counts[PTL_COUNT_DEFERRED]++;
 }
 
-/* Behind so many lines to be skipped: see shm_ring_place_behind. */
+/* Return whether there is room behind *skip lines: see shm_ring_place_behind. */
 static inline bool roomy(struct shm_peer *p, uint32_t size, uint32_t *skip)
 {
 	return p->state == SHM_LIVE && !p->deferred && shm_ring_room_behind(&p->out, size, skip);
@@ -89,14 +89,14 @@ static void send_placed(struct shm_peer *p, struct shm_msg *m, const struct shm_
 	shm_ring_publish(&p->out, m);
 }
 
-/* Has nothing come since we last sent something? */
+/* Return whether nothing has arrived since we last sent something. */
 static inline bool streams(const struct shm_peer *p)
 {
 	return p->in.ch->head == p->came;
 }
 
-/* A message for which there is room goes in two steps, between which its header is filled in:
- * first all that is not in the header's line. See shm_ring_claim. */
+/* A message with room is written in two steps, between which the caller fills in its header.
+ * This step writes what is not in the header's line. See shm_ring_claim. */
 static inline struct shm_msg *send_body(struct shm_peer *p, uint32_t size, uint32_t skip,
 					uint32_t *seq, const struct shm_span *payload,
 					const void *bytes)
@@ -122,11 +122,11 @@ static inline void send_header(struct shm_msg *m, uint32_t size, uint32_t seq,
 }
 
 /*
- * Messages that go out without one that comes in between them are a stream: the line of one that
- * follows soon comes over while they are written, for stores wait for their lines one after the
- * other, and a line that comes from far takes longer than a message. Who waits for an answer
- * needs it later, if at all, and has something else to wait for. The lines of payloads, which
- * are many, were measured to come sooner without.
+ * Consecutive sends without an arrival in between are a stream. Prefetch the line of a message
+ * that follows soon: stores wait for their lines one after the other, and a line from a far
+ * core takes longer than a message. A process that waits for an answer needs the line later,
+ * if at all, and waits for something else. The many lines of payloads were measured to arrive
+ * sooner without.
  */
 static inline void ask_ahead(struct shm_peer *p, uint32_t size)
 {
@@ -139,7 +139,7 @@ static inline void ask_ahead(struct shm_peer *p, uint32_t size)
 		base_prefetch_write(shm_ring_line(r, line));
 }
 
-/* One that has no place, in memory that it takes over. */
+/* Send a message without a place in the ring; takes over the memory of *d. */
 static void send_held(struct shm *s, struct shm_peer *p, struct shm_deferred *d,
 		      const struct shm_msg *m, const struct shm_span *payload, const void *bytes)
 {
@@ -152,8 +152,8 @@ static void send_held(struct shm *s, struct shm_peer *p, struct shm_deferred *d,
 	shm_flush_deferred(s, p);
 }
 
-/* What is sent here follows from what came. Without memory to hold it the peer is beyond help;
- * it is told nothing, and its operation ends when it or we do. */
+/* Everything sent here answers something that arrived. If out of memory the peer is not told,
+ * and its operation ends when it or we end. */
 void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,
 		  const struct shm_span *payload, const void *bytes)
 {
@@ -178,7 +178,7 @@ static bool push_deferred(struct shm_peer *p)
 		struct shm_deferred *d = p->deferred;
 		struct shm_msg *m = shm_ring_place(&p->out, d->m.size);
 
-		/* all but seq, which makes it a message */
+		/* all but seq, which makes it valid */
 		memcpy((char *)m + sizeof(m->seq), (const char *)&d->m + sizeof(m->seq),
 		       sizeof(*m) - sizeof(m->seq));
 		if (m->size)
@@ -202,8 +202,8 @@ bool shm_flush_deferred(struct shm *s, struct shm_peer *p)
 		return false;
 	any = push_deferred(p);
 	if (p->deferred) {
-		/* seq_cst: the consumer sees this after it has moved its head, or we see the head;
-		 * partner: shm_rings_pending() after the unlock */
+		/* seq_cst: either the consumer sees the flag after it has advanced its head,
+		 * or we see the head. Pairs with shm_rings_pending() after the unlock. */
 		atomic_store(&p->out.ch->want_space, 1);
 		atomic_thread_fence(memory_order_seq_cst);
 		any |= push_deferred(p);
@@ -213,7 +213,7 @@ bool shm_flush_deferred(struct shm *s, struct shm_peer *p)
 	return any;
 }
 
-/* ---- who must see to what was pushed --------------------------------------------------------- */
+/* ---- ensuring delivery ----------------------------------------------------------------------- */
 
 void shm_wake(struct ptl_region *r)
 {
@@ -235,11 +235,11 @@ void shm_notify(struct shm *s, struct shm_peer *p)
 	shm_helper_doorbell(p);
 }
 
-/* Somebody has to work off what we pushed. */
+/* Ensure that somebody delivers what we pushed. */
 static void want_run(struct shm *s, struct shm_peer *p)
 {
-	/* asleep in the library it has to wake up for the event anyway, and delivers cheaper
-	 * than we can */
+	/* A peer that sleeps in the library must wake up for the event anyway, and delivers
+	 * cheaper than we can. */
 	if (atomic_load_explicit(&p->view.r->stat.waiters, memory_order_seq_cst)) {
 		shm_wake(p->view.r);
 		return;
@@ -258,12 +258,12 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 	struct ptl_region *r = p->view.r;
 
 	if (p->index == SHM_SELF)
-		shm_peer_look_at(s, p); /* leaving sees to it */
+		shm_peer_look_at(s, p); /* leaving processes it */
 	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
 		return;
 	if (!(atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED))
-		/* Between our push and our look; partner: ptl_unlock_plain's exchange before the
-		 * owner's last look at its rings. */
+		/* Between our push and our check of its lock. Pairs with the exchange in
+		 * ptl_unlock_plain, before the owner's last poll of its rings. */
 		atomic_thread_fence(memory_order_seq_cst);
 	if (!ptl_lock_attended(r)) {
 		want_run(s, p);
@@ -276,7 +276,7 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 	}
 }
 
-/* After a push of what the target needs in its own calls only. */
+/* Call after a push that the target needs only in its own calls. */
 static void tell_sleeper(struct shm *s, struct shm_peer *p)
 {
 	struct ptl_region *r = p->view.r;
@@ -285,11 +285,11 @@ static void tell_sleeper(struct shm *s, struct shm_peer *p)
 		shm_peer_look_at(s, p);
 	if (p->index == SHM_SELF || p->state != SHM_LIVE)
 		return;
-	/* who sleeps has given the bias up before, and looked once more */
+	/* a sleeper has given up the bias before, and polled once more */
 	if (atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED)
 		return;
-	/* between our push and our look; partner: sleep_until() in shm_wait.c, which counts
-	 * itself and looks */
+	/* Between our push and our check for sleepers. Pairs with sleep_until() in shm_wait.c,
+	 * which counts itself and then polls. */
 	atomic_thread_fence(memory_order_seq_cst);
 	shm_wake(r);
 }
@@ -339,13 +339,13 @@ const char *shm_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 	return why ? why : "it answered to no call on this node";
 }
 
-/* Out of range is out of range: the target rejects and counts it. */
+/* An index out of range stays out of range: the target rejects and counts it. */
 static uint16_t clipped(uint32_t index)
 {
 	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
 }
 
-/* Waits a little for the target to make room for a message. */
+/* Wait a bounded time for the target to make room for a message. */
 static void __attribute__((noinline)) wait_room(struct shm *s, struct shm_peer *p, uint32_t size)
 {
 	uint64_t end;
@@ -353,12 +353,12 @@ static void __attribute__((noinline)) wait_room(struct shm *s, struct shm_peer *
 	if (p->state != SHM_LIVE || p->deferred || !s->ni->spin_ns)
 		return;
 	end = base_now_ns() + ROOM_SPIN_NS;
-	/* whether it is inside just now or between two calls */
+	/* whether it is inside now or between two calls */
 	while (!shm_ring_room(&p->out, size) && base_now_ns() < end)
 		base_cpu_relax();
 }
 
-/* Is there room now, or in a moment? */
+/* Return whether there is room now or within a short wait. */
 static inline bool room_soon(struct shm *s, struct shm_peer *p, uint32_t size, uint32_t *skip)
 {
 	if (roomy(p, size, skip))
@@ -367,7 +367,8 @@ static inline bool room_soon(struct shm *s, struct shm_peer *p, uint32_t size, u
 	return roomy(p, size, skip);
 }
 
-/* A put whose bytes are copied now, into the ring or, if they are few, until there is room. */
+/* Send a put whose bytes are copied now: into the ring or, if few are deferred, into memory
+ * until there is room. */
 static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const struct ptl_start *put)
 {
 	uint64_t *sr = ni->view.r->stat.sr;
@@ -415,7 +416,7 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	return PTL_OK;
 }
 
-/* Many messages that are shorter take longer than one that is long. */
+/* Many shorter messages take longer than a long one. */
 #define SEGMENT_LEAST 4096
 
 uint64_t shm_segment(struct ptl_ni *ni, ptl_process_id_t target)
@@ -424,7 +425,7 @@ uint64_t shm_segment(struct ptl_ni *ni, ptl_process_id_t target)
 	struct shm_peer *p = shm_peer_find(s, target);
 	uint64_t most;
 
-	/* who asks for one of the ways of long messages gets it */
+	/* a chosen path for long messages is kept to */
 	if (!p || base_config()->ptl_shm_long != BASE_LONG_AUTO || p->index == SHM_SELF ||
 	    p->state != SHM_LIVE || !ni->spin_ns || !shm_attends(&p->view))
 		return 0;
@@ -449,7 +450,7 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT && !s->atomic;
 	if (s->kind == PTL_REQ_PUT && !s->atomic &&
 	    (s->length > p->eager || (s->length > KEPT_LEAST && p->deferred_bytes > DEFERRED_MOST)))
-		is_long = true; /* more than its ring likes to take, or than we like to keep */
+		is_long = true; /* more than its ring should take, or than we should defer */
 	carries = s->kind != PTL_REQ_GET && !(is_long && s->kind == PTL_REQ_PUT);
 	size = !carries ? 0 : s->atomic ? s->operand : (uint32_t)s->length;
 	placed = room_soon(shm, p, size, &skip);
@@ -463,8 +464,8 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 		}
 	}
 	op_flags = (s->ack ? PTL_OP_ACK : 0) | (is_long ? PTL_OP_LONG : 0);
-	/* the target reads a long one's; of others the answer, which we take, is the first that
-	 * needs it */
+	/* The target reads a long operation's record. Other records are first needed by the
+	 * answer, which we process. */
 	if (is_long)
 		ptl_op_alloc(&ni->engine, s, p->index, op_flags);
 	if (placed)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A process that job control has stopped inside another's critical section, a few hundred
- * instructions long, is let run until it has left it. It is traced for that long, not continued
- * and stopped again: who continues or stops it meanwhile is to have the last word, and a traced
- * process runs though its stop is in force, and goes back to it, if it still is, when its tracer
- * ends. The tracer is a process that shares our memory, so that the application sees no child,
- * signal or status that is not its own.
+ * Lets a process run that job control has stopped inside another process's critical section, a
+ * few hundred instructions long, until it has left it. The process is traced meanwhile, not
+ * continued and stopped again. So a user who continues or stops it meanwhile has the last
+ * word. A traced process runs although its stop is in force. When its tracer ends it returns
+ * to the stop if that is still in force. The tracer is a process that shares our memory, so
+ * the application sees no child, signal or status that is not its own.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -22,8 +22,8 @@
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
 
-#define THREADS_MOST 1024      /* of the process; who holds a lock is mostly among the first two */
-#define LONGEST_NS   100000000 /* where it gets no core sooner, it is let run again */
+#define THREADS_MOST 1024      /* of the process; a lock holder is mostly among the first two */
+#define LONGEST_NS   100000000 /* if it gets no core sooner, it is let run again */
 #define LOOK_US      50
 #define STACK_BYTES  (32 * 1024)
 
@@ -40,7 +40,7 @@ static bool reached(const struct tracing *x)
 	return (atomic_load(x->word) & x->mask) != x->value;
 }
 
-/* On from what a thread reports: from a stop, or with the signal that it is to get. */
+/* Continue all threads that report: from a stop, or with the signal that they are to get. */
 static void fail_over(void)
 {
 	int status;
@@ -51,7 +51,7 @@ static void fail_over(void)
 			ptrace(PTRACE_CONT, tid, NULL, status >> 16 ? 0L : (long)WSTOPSIG(status));
 }
 
-/* The tracer: its end is that of all tracing. */
+/* The tracer: when it ends, all tracing ends. */
 static int trace(void *arg)
 {
 	struct tracing *x = arg;
@@ -96,8 +96,8 @@ bool shm_let_run(pid_t pid, _Atomic uint32_t *word, uint32_t mask, uint32_t valu
 	x->mask = mask;
 	x->value = value;
 	find_threads(pid, x);
-	/* in the tracer, which has this thread's memory, no handler is to run, nor is the thread
-	 * to end */
+	/* The tracer has this thread's memory: no handler may run in it, and the thread must
+	 * not end. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

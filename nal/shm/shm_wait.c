@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Waiting: spin, then sleep on the region's bell. How long to spin is learnt: a wait that ended
- * while it spun, or could have, doubles the budget, one that had to sleep long halves it. With
- * more processes than cores the budget is zero (shm_peer.c knows of our peers and our job), and
- * so it is for a while when the kernel gives much of the core to others although we want it:
- * somebody needs it, whoever that is. Then turns are given away for a while before the sleep.
+ * Waiting: spin, then sleep on the region's doorbell. The spin budget is learnt. A wait that
+ * ended while it spun, or could have, doubles the budget; one that slept long halves it. With
+ * more processes than cores the budget is zero (shm_peer.c counts our peers and our job). It
+ * is zero for a while, too, when the kernel gives much of the core to others although we want
+ * it: some process needs the core. The wait then yields for a while before it sleeps.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -16,24 +16,23 @@
 #include "nal/shm/shm.h"
 
 #define SLEEP_MOST_NS 250000000ull
-#define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
-#define DRAIN_NS      5000 /* after which a store has been seen by all (base/barrier.h) */
-#define LOOKS         16   /* of a round */
-/* how long to give turns away before a sleep: see SPIN_US in shm_peer.c */
+#define SPIN_LEAST_NS 4000 /* the cost of a sleep and a wake-up */
+#define DRAIN_NS      5000 /* by then a store has been seen by all (base/barrier.h) */
+#define LOOKS         16   /* polls in a round */
+/* how long to yield before a sleep: see SPIN_US in shm_peer.c */
 #define TURNS_NS      1000000
 #define NO_TURNS_MOST 63
-#define OUTSIDE                                                                                    \
-	64 /* turns given away without the lock, after one that another thread wanted it in */
-#define LATE_NS    (2 * SPIN_LEAST_NS) /* a message waits for half a turn on average */
-#define LATE_TURNS 4                   /* that came back after more than LATE_NS, before a sleep */
+#define OUTSIDE       64 /* yields without the lock after one in which another thread wanted it */
+#define LATE_NS       (2 * SPIN_LEAST_NS) /* a message waits for half a turn on average */
+#define LATE_TURNS    4 /* yields that came back after more than LATE_NS, before a sleep */
 #define LOOK_EVERY                                                                                 \
-	8192 /* waits between looks at our share of the core: no system call on the fast path */
-#define WINDOW_NS      100000000ull  /* shortest time to judge it by */
-#define CROWD_LEAST_NS 200000000ull  /* how long not to spin when too much of it was taken, ... */
-#define CROWD_MOST_NS  1600000000ull /* ... twice as long each time it is found again */
+	8192 /* waits between checks of our share of the core: no system call on the fast path */
+#define WINDOW_NS      100000000ull  /* shortest time to judge the share by */
+#define CROWD_LEAST_NS 200000000ull  /* how long not to spin when others took too much, ... */
+#define CROWD_MOST_NS  1600000000ull /* ... doubled each time it happens again, up to this */
 
-/* How long this thread has been ready to run while others ran; what a hypervisor takes is not in
- * it. 0: not to be known. */
+/* Return how long this thread has been ready to run while others ran, without the time that a
+ * hypervisor took. 0: unknown. */
 static uint64_t kept_waiting_ns(void)
 {
 	unsigned long long ran, waited;
@@ -47,8 +46,8 @@ static uint64_t kept_waiting_ns(void)
 	return n == 2 ? waited : 0;
 }
 
-/* What comes after is judged from here. Returns for how long others have run in this thread's
- * stead since the last time, if that was this thread's. */
+/* Start a new period of judgement. Returns how long others have run in this thread's place
+ * since the last period began, if that was this thread's, else 0. */
 static uint64_t judge_anew(struct shm_wait *w, uint64_t now)
 {
 	uint64_t before = w->waited_ns;
@@ -60,8 +59,8 @@ static uint64_t judge_anew(struct shm_wait *w, uint64_t now)
 	return same ? w->waited_ns - before : 0;
 }
 
-/* Do others run where this thread wants to? A process that needs the core takes half of the
- * time, and goes on. */
+/* Check whether others run where this thread wants to. A process that needs the core takes
+ * half of the time, continuously. */
 static void look_for_crowd(struct shm_wait *w, uint64_t now)
 {
 	uint64_t wall = now - w->seen_at;
@@ -92,8 +91,8 @@ void shm_wait_over(struct shm *s)
 	w->spin_ns = 2 * w->spin_ns > most ? most : 2 * w->spin_ns;
 }
 
-/* Who pushed when it saw the lock biased relies on a look some time after it no longer is
- * (portals/engine/lock.h): the last one here. */
+/* A peer that pushed when it saw the lock biased relies on a poll some time after the bias is
+ * gone (portals/engine/lock.h). The last poll here is that one. */
 static bool pushed_before(const struct shm *s, uint64_t drained)
 {
 	uint64_t now;
@@ -106,7 +105,7 @@ static bool pushed_before(const struct shm *s, uint64_t drained)
 	return false;
 }
 
-/* False: nothing ended it but its time. */
+/* False: only the deadline or the longest sleep ended it. */
 static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 {
 	struct ptl_region *r = ni->view.r;
@@ -119,10 +118,11 @@ static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	if (deadline - now < ns)
 		ns = deadline - now;
 	r->stat.counts[PTL_COUNT_SLEEPS]++;
-	/* seq_cst: counted as a sleeper before the lock is free; partner in shm_wake */
+	/* seq_cst: counted as a sleeper before the lock is free; pairs with shm_wake */
 	atomic_fetch_add_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	doorbell = atomic_load_explicit(&r->doorbell, memory_order_seq_cst);
-	/* a slot filled or emptied before we were counted; partner: the fence in shm_long.c */
+	/* A slot may have been filled or emptied before we were counted. Pairs with the fence
+	 * in shm_long.c. */
 	atomic_thread_fence(memory_order_seq_cst);
 	shm_of(ni)->wait.last_look = true;
 	if (shm_long_any(shm_of(ni)) && shm_long_step(shm_of(ni)))
@@ -148,19 +148,19 @@ static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	return rung;
 }
 
-/* What the wait in progress may spin. */
+/* Return how long, in ns, the wait in progress may spin. */
 static uint64_t budget(const struct shm *s, uint64_t now)
 {
 	uint64_t most = s->ni->spin_ns;
 
-	if (base_config()->ptl_spin_us >= 0) /* as told */
+	if (base_config()->ptl_spin_us >= 0) /* as the user chose */
 		return most;
 	if (now < s->wait.oversubscribed_until)
 		return 0;
 	return s->wait.spin_ns < most ? s->wait.spin_ns : most;
 }
 
-/* Is there something to do, or may there be? */
+/* Return whether there is, or may be, something to do. */
 static bool something(const struct shm *s)
 {
 	return shm_rings_pending(s) || shm_long_any(s) || s->unsure ||
@@ -169,26 +169,26 @@ static bool something(const struct shm *s)
 }
 
 /*
- * Without cores to spin on: give this one to the next process, still inside and attending, and
- * look again when our turn comes, for a while before sleeping. Where processes wait for each
- * other in turn that saves the sleep and the call that ends it. Where it was in vain it is tried
- * less and less often. False: to sleep.
+ * Without cores to spin on: yield this one, still inside the library, and poll again when our
+ * turn comes, for a while before a sleep. If processes wait for each other in turn, this saves
+ * the sleep and the wake-up call. If it was in vain, it is tried less and less often. False:
+ * sleep.
  *
- * Where many share a core, turns come late and in an order that has nothing to do with who waits
- * for whom: with sixteen on each, all look some sixteen times while a token goes round once. Who
- * sleeps looks not at all, runs soon after it was woken, and so has its turns after its waker's
- * from then on. So some late turns are enough.
+ * If many processes share a core, turns come late and in an order unrelated to who waits for
+ * whom. With sixteen on each core, every process polls some sixteen times while a token goes
+ * round once. A sleeper does not poll and runs soon after its wake-up, so its turns follow its
+ * waker's from then on. So a few late turns end the yielding.
  *
- * Where another thread of the process wants the lock it would have to wait for our turn, with
- * all that it holds itself. So once that has happened we are outside during turns for a while.
- * What comes then is put in its queue without a bell: *left, queues are to be looked at before
- * any sleep.
+ * Another thread of the process that wants the lock would have to wait for our turn, with all
+ * that it holds itself. So once that has happened, we yield outside the library for a while.
+ * Messages that arrive then are queued without a doorbell. *left: poll the queues before any
+ * sleep.
  */
 static bool yield_some(struct shm *s, uint64_t now, uint64_t deadline, bool *left)
 {
 	struct shm_wait *w = &s->wait;
 
-	if (base_config()->ptl_spin_us == 0) /* to sleep at once is what was asked for */
+	if (base_config()->ptl_spin_us == 0) /* the user chose to sleep at once */
 		return false;
 	if (w->turns == 0) {
 		w->late = 0;
@@ -227,17 +227,17 @@ static bool yield_some(struct shm *s, uint64_t now, uint64_t deadline, bool *lef
 	return false;
 }
 
-/* Looks for something to do some more times, without the ado of a round. */
+/* Poll some more times, without the overhead of a round. */
 static void look_out(struct shm *s)
 {
-	/* a look at a network takes as long as some at the rings */
+	/* a poll of a network takes as long as several of the rings */
 	if (shm_long_any(s) || atomic_load_explicit(&s->ni->polled, memory_order_relaxed))
 		return;
 	for (int i = 0; i < LOOKS && !ptl_lock_contended(s->ni->view.r); i++) {
 		if (shm_rings_pending(s))
 			return;
-		/* each look takes the line away from who is about to write it; and the core's
-		 * other thread may need it */
+		/* Each poll takes the line away from its next writer, and the core's other
+		 * thread may need the core. */
 		base_cpu_relax();
 	}
 }
@@ -249,8 +249,8 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	uint64_t now, spin;
 	bool rung, left = false;
 
-	/* others of this process wait for the lock, peers for what was started, threads and
-	 * handlers for events that are not ours */
+	/* Other threads of this process wait for the lock, peers wait for what was started, or
+	 * threads and handlers wait for events that are not ours. */
 	if (ptl_lock_contended(ni->view.r) || s->run ||
 	    (ni->engine.posted &&
 	     (atomic_load_explicit(&ni->handlers, memory_order_relaxed) ||
@@ -283,8 +283,8 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 		return left;
 	rung = sleep_until(ni, deadline);
 	if (!rung && base_now_ns() - w->since < ni->spin_ns)
-		return true; /* for a look in between: the wait goes on */
-	/* would a little more patience have done? */
+		return true; /* poll in between; the wait goes on */
+	/* would a slightly longer spin have sufficed? */
 	if (rung && base_now_ns() - now < ni->spin_ns)
 		shm_wait_over(s);
 	else

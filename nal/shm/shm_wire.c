@@ -46,7 +46,7 @@ uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines)
 		if (m->length >> 48 || m->size > SHM_ATOMIC_MOST)
 			return 0;
 		if (ptl_atomic_on_runs(
-			    shm_atomic_op(m))) /* the runs are looked at when they are a copy */
+			    shm_atomic_op(m))) /* runs are checked in the copy (take_runs) */
 			break;
 		if (m->size != ptl_atomic_operand(shm_atomic_op(m), (uint32_t)m->length) ||
 		    !ptl_atomic_valid(shm_atomic_op(m), shm_atomic_element(m), (uint32_t)m->length))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What passes between two processes of one node: the handshake on a Unix socket, and the
- * messages in the rings. Same machine, same byte order; the handshake is checked in
- * shm_wire.c, a message's fields where they are used (shm_run.c).
+ * The formats of what two processes of one node exchange: the handshake on a Unix socket, and
+ * the messages in the rings. Both ends are one machine with one byte order. shm_wire.c checks
+ * the handshake; a message's fields are checked where they are used (shm_run.c).
  */
 #ifndef SHM_WIRE_H
 #define SHM_WIRE_H
@@ -22,16 +22,16 @@
 enum shm_hello_kind {
 	SHM_HELLO_CONNECT = 1, /* I want to talk to you; my region's file comes with this */
 	SHM_HELLO_ACCEPT,      /* here is mine */
-	SHM_HELLO_CROSSED,     /* my own CONNECT to you is on its way: take that */
-	SHM_HELLO_REFUSE,      /* another user, or not who you think: the channel says why */
+	SHM_HELLO_CROSSED,     /* my own CONNECT to you is on its way: use that */
+	SHM_HELLO_REFUSE,      /* another user, or not the process you mean: `channel` says why */
 };
 
-/* Single bytes, on a connection that stands. */
+/* Single bytes on an established connection. */
 #define SHM_DOORBELL          '!'
-#define SHM_DOORBELL_GIVEN_UP '-' /* no address space for your region, which has become longer */
+#define SHM_DOORBELL_GIVEN_UP '-' /* no address space for your extended region */
 
 enum shm_refusal {
-	SHM_REFUSED_STRANGER, /* not who you think */
+	SHM_REFUSED_STRANGER, /* not the process you mean */
 	SHM_REFUSED_USER,     /* another user */
 	SHM_REFUSED_MEMORY,   /* no memory, address space or descriptors for your region */
 };
@@ -45,7 +45,7 @@ struct shm_hello {             /* offset */
 	uint32_t interface;    /* 24 */
 	uint32_t jid;          /* 28 */
 	uint32_t channel; /* 32  the channel in the sender's region that the receiver writes to */
-	uint32_t unseen;  /* 36  1: the receiver's process has no number where the sender is */
+	uint32_t unseen;  /* 36 1: the receiver's process has no pid in the sender's namespace */
 	uint64_t region;  /* 40  where the sender has its own region mapped */
 };
 static_assert(sizeof(struct shm_hello) == 48, "no holes");
@@ -59,21 +59,21 @@ int shm_hello_decode(const void *bytes, size_t len, struct shm_hello *h);
 #define SHM_LINE        64u
 #define SHM_INLINE      12u    /* payload bytes that fit in the header's line */
 #define SHM_MOST        36864u /* longest payload of a message */
-#define SHM_ATOMIC_MOST 4096u  /* of one that calculates */
+#define SHM_ATOMIC_MOST 4096u  /* the same for atomics */
 
 enum shm_kind {
-	SHM_PAD = 1,  /* nothing; the rest of the ring's lap */
+	SHM_PAD = 1,  /* no message: skips the rest of the lap */
 	SHM_PUT,      /* payload follows */
 	SHM_PUT_LONG, /* payload stays with the initiator's operation */
 	SHM_GET,
 	SHM_GETPUT,       /* payload follows */
-	SHM_ANSWER,       /* last word on an operation: enum ptl_answer */
+	SHM_ANSWER,       /* final response to an operation: enum ptl_answer */
 	SHM_REPLY,        /* payload of a get or getput */
-	SHM_GRANT,        /* long get matched: landing and length */
-	SHM_FETCHED,      /* initiator to target: a landing's bytes are all moved */
+	SHM_GRANT,        /* long get matched: delivery and length */
+	SHM_FETCHED,      /* initiator to target: all bytes of a delivery are moved */
 	SHM_PLACED,       /* target to initiator: a long get's bytes are all moved */
-	SHM_ATOMIC,       /* a put that calculates; payload follows */
-	SHM_FETCH_ATOMIC, /* the getput that does */
+	SHM_ATOMIC,       /* atomic put; payload follows */
+	SHM_FETCH_ATOMIC, /* atomic getput; payload follows */
 };
 
 /*
@@ -85,12 +85,12 @@ enum shm_kind {
  *   | pt_index  | ac_index  | first 12 bytes of payload     |
  *   +-----------+-----------+-------------------------------+
  * A payload of more than 12 bytes is in lines after this one instead, see shm_lines. seq is
- * written last: the line's number, counted from 1 without end. op_gen of a put that is injected:
- * lines of the target's messages that the initiator has taken, the low half; a hint.
+ * written last: the line's number, counted from 1 without end. op_gen of an injected put is a
+ * hint: how many lines of the target's messages the initiator has consumed, the low 32 bits.
  */
 #define SHM_WANT_ACK 1u
-#define SHM_LONG     2u /* the initiator's operation may move its data by landing */
-/* a put: the initiator does not count on the target's look when it leaves */
+#define SHM_LONG     2u /* the initiator's operation may move its data by a delivery */
+/* A put whose initiator does not rely on the target to poll when it leaves. */
 #define SHM_LAZY 4u
 
 struct shm_msg {
@@ -99,8 +99,9 @@ struct shm_msg {
 	uint8_t flags; /* requests: SHM_WANT_ACK, SHM_LONG, SHM_LAZY. ANSWER: enum ptl_answer */
 	uint16_t size; /* payload bytes; PAD: lines */
 	uint64_t match_bits;
-	uint64_t remote_offset; /* GRANT, FETCHED: landing's index, generation << 32 */
-	/* requested; of answers: moved; of atomics also what to do: SHM_ATOMIC_OP */
+	uint64_t remote_offset; /* GRANT, FETCHED: delivery's index, generation << 32 */
+	/* Of requests: bytes requested; of answers: bytes moved; of atomics also the
+	 * operation: SHM_ATOMIC_OP. */
 	uint64_t length;
 	uint64_t hdr_data;   /* ANSWER, FETCHED, PLACED: ptl_ni_fail_t */
 	uint32_t op, op_gen; /* initiator's operation, PTL_NIL: none */
@@ -112,7 +113,7 @@ static_assert(offsetof(struct shm_msg, match_bits) == 8, "as drawn");
 static_assert(offsetof(struct shm_msg, op) == 40, "as drawn");
 static_assert(offsetof(struct shm_msg, data) == 52, "as drawn");
 
-/* Of an atomic's length, which is short, the upper half: ptl_atomic_op_t and ptl_atomic_type_t. */
+/* The upper half of an atomic's length, which is short: ptl_atomic_op_t and ptl_atomic_type_t. */
 #define SHM_ATOMIC_OP(op, element) ((uint64_t)(op) << 32 | (uint64_t)(element) << 40)
 
 static inline uint8_t shm_atomic_op(const struct shm_msg *m)
@@ -126,16 +127,16 @@ static inline uint8_t shm_atomic_element(const struct shm_msg *m)
 }
 
 /*
- * Processors fetch lines in pairs. The consumer looks at the line of the next header all the
- * time and so takes the other line of the pair away from the producer, too, who had better not
- * write payload there: it is in pairs of its own, behind that of the header.
+ * Processors fetch lines in pairs. The consumer polls the line of the next header and so takes
+ * the other line of the pair away from the producer, too. Payload must not be in that line: it
+ * is in pairs of its own behind the header's pair.
  */
 static inline uint32_t shm_payload_line(uint32_t at)
 {
 	return (at | 1) + 1;
 }
 
-/* Lines a message with `size` bytes of payload takes at line `at`. */
+/* Return how many lines a message with `size` bytes of payload takes at line `at`. */
 static inline uint32_t shm_lines(uint32_t size, uint32_t at)
 {
 	const uint32_t pair = 2 * SHM_LINE;
@@ -143,11 +144,11 @@ static inline uint32_t shm_lines(uint32_t size, uint32_t at)
 	return size <= SHM_INLINE ? 1 : shm_payload_line(at) - at + 2 * ((size + pair - 1) / pair);
 }
 
-/* Is this a message that may stand at line `at` of a ring of `lines` lines? Looks at the header
- * only. Returns the lines it takes, 0 if it is none. */
+/* Check whether this message may stand at line `at` of a ring of `lines` lines. Reads the
+ * header only. Returns its number of lines, 0 if it is not valid. */
 uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines);
 
-/* The same, for the commonest message in a few instructions. */
+/* The same, in a few instructions for the commonest message. */
 static inline uint32_t shm_msg_lines(const struct shm_msg *m, uint32_t at, uint32_t lines)
 {
 	if (m->kind == SHM_PUT && m->size <= SHM_INLINE && m->size == m->length)
@@ -155,7 +156,7 @@ static inline uint32_t shm_msg_lines(const struct shm_msg *m, uint32_t at, uint3
 	return shm_msg_check(m, at, lines);
 }
 
-/* A request message as the engine wants it; the identity is the caller's to fill in. */
+/* Convert a request message to the engine's form; the caller fills in the identity. */
 static inline void shm_msg_request(const struct shm_msg *m, struct ptl_request *q)
 {
 	bool atomic = m->kind == SHM_ATOMIC || m->kind == SHM_FETCH_ATOMIC;

@@ -194,7 +194,6 @@ static void udp_free(struct udp *u)
 	if (u->fd >= 0)
 		close(u->fd);
 	udp_paths_close(u);
-	udp_near_close(u);
 	net_ranks_free(&u->ranks);
 	free(u->in.bytes);
 	free(u->out.heads);
@@ -209,7 +208,6 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 	if (!u)
 		return PTL_NO_SPACE;
 	udp_paths_init(u);
-	udp_near_init(u);
 	u->family = ni->address.family;
 	u->scope = ni->address.scope;
 	if (u->family != AF_INET && u->family != AF_INET6) {
@@ -295,7 +293,6 @@ static const struct net_link udp_link = {
 	.transmit = udp_transmit,
 	.flush = udp_flush,
 	.receive = udp_receive,
-	.arm = udp_near_arm,
 };
 
 static const char *udp_join(struct ptl_ni *ni, const struct nal_job *job)
@@ -332,7 +329,6 @@ static void udp_forked(struct ptl_ni *ni)
 		return;
 	close(u->fd);
 	udp_paths_close(u);
-	udp_near_close(u);
 	if (u->net.ni)
 		net_forked(&u->net);
 }

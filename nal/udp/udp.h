@@ -10,7 +10,6 @@
  *               that
  *   udp_recv.c  packets in, likewise
  *   udp_path.c   sockets of their own for those who are written to all the time
- *   udp_near.c  a socket of its own for who nearly all packets come from
  *   udp_call.h  the two system calls of a short message
  */
 #ifndef UDP_H
@@ -50,17 +49,6 @@ struct udp_path {
 	uint32_t need; /* how often that must be before one is made, or trusted again */
 };
 
-struct udp_near {
-	int fd;                 /* -1: none */
-	struct net_addr peer;   /* where the last packet came from of which that was asked, */
-	uint32_t alike;         /* as did so many before it */
-	uint32_t packets;       /* since that one */
-	uint32_t looks, others; /* at both sockets; what the shared one was needed for */
-	bool behind;            /* older packets of the peer may be in the shared one */
-	bool never;             /* it cannot be made here */
-	bool away;              /* it gets no more packets, and goes when it is empty */
-};
-
 struct udp {
 	struct net net; /* first: it is what the machine's callbacks get */
 	int fd;
@@ -83,7 +71,6 @@ struct udp {
 	struct udp_path path[UDP_PATHS];
 	uint32_t last_path, next_path; /* found last; to be given to somebody else next */
 	bool no_paths;
-	struct udp_near near;
 
 	struct udp_out {
 		uint8_t *heads;
@@ -156,27 +143,5 @@ struct udp_path *udp_path_of(struct udp *u);
 bool udp_path_send(struct udp_path *w, const struct iovec *packet);
 /* Messages without an address; how many are gone. */
 uint32_t udp_path_send_all(struct udp_path *w, struct mmsghdr *m, uint32_t n);
-
-/* ---- udp_near.c ------------------------------------------------------------------------------ */
-
-void udp_near_init(struct udp *u);
-void udp_near_close(struct udp *u);
-/* Is it to be asked where the next packet comes from? It came from there. */
-bool udp_near_asks(const struct udp *u);
-void udp_near_from(struct udp *u, const struct net_addr *from);
-/* So many packets came by one socket or the other; nothing did. */
-void udp_near_count(struct udp *u, bool by_near, uint32_t packets);
-void udp_near_vain(struct udp *u, bool by_near);
-/* There is one: is the shared socket to be looked at now, and before it? */
-bool udp_near_shared_first(struct udp *u);
-/* Something was sent. */
-static inline void udp_near_sent(struct udp *u)
-{
-	u->near.looks = 0;
-}
-/* It gets no more packets; it is still to be emptied. */
-void udp_near_turn_away(struct udp *u);
-/* net_link.arm */
-bool udp_near_arm(void *link);
 
 #endif

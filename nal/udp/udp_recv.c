@@ -105,9 +105,7 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 		 size_t len, size_t size)
 {
 	const uint8_t *bytes = u->in.iov[i].iov_base;
-	const bool asked = from && udp_near_asks(u);
 	struct net_addr addr;
-	uint64_t dropped;
 	size_t step;
 
 	if (!len) { /* nobody's, and counted as such */
@@ -118,16 +116,12 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 		ask_for_senders(u);
 	if (from)
 		udp_addr_from(&addr, from);
-	dropped = asked ? net_dropped(n) : 0;
 	step = step_at(bytes, len, size);
 	net_joined(n, (uint32_t)((len + step - 1) / step));
 	for (size_t at = 0; at < len; at += step) {
 		step = step_at(bytes + at, len - at, size);
 		net_packet(n, from ? &addr : NULL, bytes + at, step);
 	}
-	/* strangers are not near */
-	if (asked && net_dropped(n) == dropped)
-		udp_near_from(u, &addr);
 }
 
 /* Does this message of the queue of errors say that nothing listens where a packet went? */
@@ -191,12 +185,11 @@ static bool erred(long err)
  * thread may be cancelled: it would be with the lock held, and where there are threads the way
  * there and back takes time.
  */
-static int receive_one(struct udp *u, struct net *n, int fd)
+static int receive_one(struct udp *u, struct net *n)
 {
-	const bool named = asks_for_senders(u) || udp_near_asks(u);
-	union udp_sockaddr *from = named ? &u->in.from[0] : NULL;
+	union udp_sockaddr *from = asks_for_senders(u) ? &u->in.from[0] : NULL;
 	socklen_t size = sizeof(*from);
-	long len = udp_call_recv(fd, u->in.bytes, UDP_BUFFER, from, from ? &size : NULL);
+	long len = udp_call_recv(u->fd, u->in.bytes, UDP_BUFFER, from, from ? &size : NULL);
 
 	if (len < 0)
 		return (int)len;
@@ -204,15 +197,15 @@ static int receive_one(struct udp *u, struct net *n, int fd)
 	return 1;
 }
 
-static int receive_many(struct udp *u, struct net *n, int fd)
+static int receive_many(struct udp *u, struct net *n)
 {
 	int k;
 
 	for (uint32_t i = 0; i < UDP_BUFFERS; i++)
 		ready(u, i);
-	k = recvmmsg(fd, u->in.msg, UDP_BUFFERS, MSG_DONTWAIT, NULL);
+	k = recvmmsg(u->fd, u->in.msg, UDP_BUFFERS, MSG_DONTWAIT, NULL);
 	if (k < 0 && udp_call_refused(errno))
-		return receive_one(u, n, fd);
+		return receive_one(u, n);
 	for (int i = 0; i < k; i++) {
 		size_t len = u->in.msg[i].msg_len;
 
@@ -221,40 +214,18 @@ static int receive_many(struct udp *u, struct net *n, int fd)
 	return k < 0 ? -errno : k;
 }
 
-/* How many datagrams there were. */
-static unsigned int receive(struct udp *u, struct net *n, bool by_near)
-{
-	const bool others = !by_near && u->near.fd >= 0;
-	uint64_t dropped = others ? net_dropped(n) : 0;
-	int fd = by_near ? u->near.fd : u->fd;
-	int k = n->hits < FEW ? receive_one(u, n, fd) : receive_many(u, n, fd);
-
-	if (k > 0) {
-		if (!others || net_dropped(n) == dropped)
-			udp_near_count(u, by_near, (uint32_t)k);
-		return (unsigned int)k;
-	}
-	if (!erred(-k)) {
-		udp_near_vain(u, by_near);
-		return 0;
-	}
-	if (by_near)
-		udp_near_turn_away(u); /* what is in it comes behind the error */
-	else
-		drain(u, n);
-	return 1;
-}
-
 unsigned int udp_receive(void *link, struct net *n)
 {
 	struct udp *u = link;
-	unsigned int got = 0;
+	int k;
 
 	if (u->told)
 		drain(u, n);
-	if (u->near.fd < 0 || udp_near_shared_first(u))
-		got = receive(u, n, false);
-	if (!got && u->near.fd >= 0)
-		got = receive(u, n, true);
-	return got;
+	k = n->hits < FEW ? receive_one(u, n) : receive_many(u, n);
+	if (k >= 0)
+		return (unsigned int)k;
+	if (!erred(-k))
+		return 0;
+	drain(u, n);
+	return 1;
 }

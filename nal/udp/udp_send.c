@@ -269,5 +269,4 @@ void udp_flush(void *link)
 	else if (!udp_path_send(path, &o->iov[0]))
 		send_all(u, NULL);
 	o->packets = o->iovs = o->used = 0;
-	udp_near_sent(u);
 }

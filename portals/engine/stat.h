@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
-#define PTL_STAT_VERSION 13
+#define PTL_STAT_VERSION 14
 #define PTL_STAT_NETS    5
 #define PTL_STAT_MEMFD   "postern-ni" /* the region's file, a memfd or deleted, in /proc/PID/fd */
 
@@ -44,8 +44,7 @@ enum ptl_drop {
 	X(RUN_FOR_PEER, "messages delivered on behalf of a peer that computes")                    \
 	X(BYTES_PIPE, "bytes moved through the shared pipe")                                       \
 	X(BYTES_CMA, "bytes moved by cross-memory attach")                                         \
-	X(BYTES_SPLICED, "bytes moved by pages given to a pipe of the kernel")                     \
-	X(WAY_TRIED, "times the other way of long messages was tried: pipe, claims or splice")     \
+	X(WAY_TRIED, "times the other way of long messages was tried: pipe or claims")             \
 	X(WAY_CHANGED, "times it was faster, and kept to")                                         \
 	X(SLEEPS, "waits that slept in the kernel")                                                \
 	X(DEFERRED, "messages held back because the peer's ring was full")                         \

@@ -66,7 +66,7 @@ if ! "$refuse" getrandom 1 true 2>/dev/null; then
 else
 	every=
 	for calls in process_vm_readv,process_vm_writev,ptrace pidfd_open,pidfd_getfd,pidfd_send_signal membarrier \
-		getrandom eventfd2 vmsplice,splice sched_getaffinity,sched_setaffinity; do
+		getrandom eventfd2 sched_getaffinity,sched_setaffinity; do
 		check "without $calls" works "$refuse" "$calls" 38 "$program"
 		every=$every,$calls
 	done

@@ -127,10 +127,8 @@ static const struct {
 	CALL(signalfd4),
 	CALL(socket),
 	CALL(socketpair),
-	CALL(splice),
 	CALL(statx),
 	CALL(sysinfo),
-	CALL(tee),
 	CALL(tgkill),
 	CALL(timer_create),
 	CALL(timerfd_create),
@@ -138,7 +136,6 @@ static const struct {
 	CALL(unlinkat),
 	CALL(unshare),
 	CALL(userfaultfd),
-	CALL(vmsplice),
 	CALL(wait4),
 	CALL(waitid),
 #ifdef __x86_64__

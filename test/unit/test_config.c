@@ -333,6 +333,17 @@ static void iterator_gives_value_and_default_text(void **state)
 				      "PTL_SHM_LONG claim auto;");
 }
 
+/* With a hint, for one release. */
+static void old_values_mean_new_ones(void **state)
+{
+	struct outcome o = in_child(ENV("PTL_SHM_LONG=splice", "PTL_MPI_RMA=attach"), print_texts);
+
+	(void)state;
+	assert_string_equal(o.values, "PTL_MPI_RMA cma auto;");
+	assert_non_null(strstr(o.said, "PTL_SHM_LONG=splice is now PTL_SHM_LONG=auto;"));
+	assert_non_null(strstr(o.said, "PTL_MPI_RMA=attach is now PTL_MPI_RMA=cma;"));
+}
+
 /* The name and the field of a row are written twice; they must be the same word. */
 static void every_field_is_its_variable_in_lower_case(void **state)
 {
@@ -391,6 +402,7 @@ int main(void)
 		cmocka_unit_test(threads_see_one_parse),
 		cmocka_unit_test(is_set_tells_accepted_values_only),
 		cmocka_unit_test(iterator_gives_value_and_default_text),
+		cmocka_unit_test(old_values_mean_new_ones),
 		cmocka_unit_test(every_field_is_its_variable_in_lower_case),
 		cmocka_unit_test(every_row_is_consistent),
 	};

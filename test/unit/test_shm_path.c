@@ -139,7 +139,7 @@ static void copies_count_where_processors_are_short(void **state)
 	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 1);
 	/* what was observed of deliveries counts as soon as they are not */
 	ni.spin_ns = 100000;
-	peer.path[shm_path_of(LENGTH)].claims = true;
+	peer.path[shm_path_of(LENGTH)].of.now = 1;
 	shm_path_tell(&s, &peer, LENGTH);
 	assert_true(by_claims(LENGTH));
 }
@@ -211,25 +211,6 @@ static void a_cold_beginning_does_not_choose_for_long(void **state)
 	pipe_ns = 10000;
 	stream(200, LENGTH);
 	assert_false(by_claims(LENGTH));
-}
-
-/* Also for who decides whether what goes both ways is spliced: what was changed is looked at
- * again first. */
-static void nor_where_splicing_is_tried_too(void **state)
-{
-	(void)state;
-	peer.decides = true;
-	pipe_ns = 60000;
-	claims_ns = 20000;
-	for (int i = 0; i < 288; i++) {
-		if (i == 88) {
-			assert_true(by_claims(1 << 20));
-			pipe_ns = 10000;
-		}
-		peer.exchanges = 8;
-		stream(1, 1 << 20);
-	}
-	assert_false(by_claims(1 << 20));
 }
 
 /* Whatever happens, so that each trial changes something: trials become rare. */
@@ -317,56 +298,6 @@ static void what_ended_unseen_is_not_timed(void **state)
 	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 0);
 }
 
-static bool is_unspliced(uint64_t length)
-{
-	return atomic_load(&channel.unspliced[shm_path_of(length)]);
-}
-
-/* Both ways at once; returns how many were not spliced. */
-static unsigned int exchanges(unsigned int n, uint64_t length, uint64_t spliced_ns)
-{
-	const uint64_t unspliced_ns = claims_ns;
-	unsigned int unspliced = 0;
-
-	while (n--) {
-		unspliced += is_unspliced(length);
-		claims_ns = is_unspliced(length) ? unspliced_ns : spliced_ns;
-		peer.exchanges = 2;
-		begin();
-		end(length);
-		clock_ns += 1000000;
-	}
-	claims_ns = unspliced_ns;
-	return unspliced;
-}
-
-static void exchanges_are_spliced_while_that_is_faster(void **state)
-{
-	const uint64_t length = 1u << 20;
-
-	(void)state;
-	pipe_ns = 50000;
-	claims_ns = 12000;
-	peer.decides = true;
-	assert_in_range(exchanges(20000, length, 8000), 1, 20000 * 2 / 100);
-	assert_false(is_unspliced(length));
-	exchanges(3 * REST_MOST, length, 15000);
-	assert_true(is_unspliced(length));
-	assert_true(by_claims(length));
-	exchanges(3 * REST_MOST, length, 8000);
-	assert_false(is_unspliced(length));
-}
-
-static void who_does_not_decide_splices_as_ever(void **state)
-{
-	const uint64_t length = 1u << 20;
-
-	(void)state;
-	pipe_ns = 50000;
-	claims_ns = 12000;
-	assert_int_equal(exchanges(20000, length, 15000), 0);
-}
-
 static void without_a_choice_nothing_is_tried(void **state)
 {
 	(void)state;
@@ -391,14 +322,11 @@ int main(void)
 		cmocka_unit_test_setup(many_under_way_count_as_they_end, fresh),
 		cmocka_unit_test_setup(a_core_lost_for_once_decides_nothing, fresh),
 		cmocka_unit_test_setup(a_cold_beginning_does_not_choose_for_long, fresh),
-		cmocka_unit_test_setup(nor_where_splicing_is_tried_too, fresh),
 		cmocka_unit_test_setup(changes_without_end_become_rare, fresh),
 		cmocka_unit_test_setup(lengths_have_ways_of_their_own, fresh),
 		cmocka_unit_test_setup(all_lengths_begin_by_the_pipe, fresh),
 		cmocka_unit_test_setup(what_began_unseen_is_not_timed, fresh),
 		cmocka_unit_test_setup(what_ended_unseen_is_not_timed, fresh),
-		cmocka_unit_test_setup(exchanges_are_spliced_while_that_is_faster, fresh),
-		cmocka_unit_test_setup(who_does_not_decide_splices_as_ever, fresh),
 		cmocka_unit_test_setup(without_a_choice_nothing_is_tried, fresh),
 	};
 

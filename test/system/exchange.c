@@ -1,53 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long messages both ways at once through pipes of the kernel (nal/shm/shm_splice.c), as they
- * are tried where nothing is said, and PTL_SHM_LONG=splice has them go wherever that can be:
- * they do, what arrives is right, also where one side leaves the library in between, where
- * memory is missing, and where the system refuses pipes; and nothing is left open.
+ * Long messages both ways at once: what arrives is right, also where one side leaves the library in
+ * between, where pipes differ in size, and where memory is missing.
  */
 #include "ptest.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { PORTAL = 7, PUT_BITS = 1, GET_BITS = 2, HOLE_BITS = 3 };
 
 static const size_t sizes[] = { 40001, 65536, 300000, 1 << 20, (4 << 20) + 13 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
-
-/* Bytes that came to a rank so. */
-static uint64_t spliced_to(int rank)
-{
-	return pt_stat(pt_os_pid(rank), "bytes moved by pages given to a pipe of the kernel");
-}
-
-/* From now on a system call fails with `error`; of fcntl only what sets the size of a pipe. */
-static void forbid(unsigned int call, unsigned int error)
-{
-	struct sock_filter rules[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 2),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETPIPE_SZ, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		pt_skip("system call filters are not permitted here");
-}
 
 static void compute(double seconds)
 {
@@ -108,28 +74,6 @@ static void exchange_all(uint64_t seed)
 	}
 }
 
-/* Until what comes to these ranks was spliced once; only rank 0 need be able to start a program. */
-static void exchange_until_spliced(bool to_0, bool to_1)
-{
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		pt_skip("with one processor only one side is inside at a time");
-	/* how many find the other one inside is for the kernel's scheduler to say */
-	for (uint64_t i = 0; i < 50 && !*pt_word(0); i++) {
-		pt_barrier();
-		exchange_all(i);
-		if (!pt_rank)
-			*pt_word(0) = (!to_0 || spliced_to(0)) && (!to_1 || spliced_to(1));
-		pt_barrier();
-	}
-	pt_true(*pt_word(0));
-}
-
-static void go_through_pipes(void)
-{
-	pt_open();
-	exchange_until_spliced(true, true);
-}
-
 static void are_moved_by_who_is_left(void)
 {
 	uint64_t state = 77 + (uint64_t)pt_rank;
@@ -146,35 +90,6 @@ static void regions_have_pipes_of_their_own(void)
 	pt_open();
 	for (uint64_t i = 0; i < 5; i++)
 		exchange_all(i);
-}
-
-static void are_right_without_vmsplice(void)
-{
-	forbid(SYS_vmsplice, EPERM);
-	pt_open();
-	exchange_all(1);
-	exchange_all(2);
-	pt_is(spliced_to(pt_rank), 0);
-}
-
-static void go_one_way_without_pipes(void)
-{
-	if (pt_rank)
-		forbid(SYS_pipe2, EMFILE);
-	pt_open();
-	exchange_until_spliced(false, true);
-	if (!pt_rank)
-		pt_is(spliced_to(0), 0);
-}
-
-static void go_one_way_where_pipes_stay_small(void)
-{
-	if (!pt_rank)
-		forbid(SYS_fcntl, EPERM);
-	pt_open();
-	exchange_until_spliced(true, false);
-	if (!pt_rank)
-		pt_is(spliced_to(1), 0);
 }
 
 /* What the end of a message whose memory is not all there says. */
@@ -225,28 +140,10 @@ static void fail_alone_where_memory_is_missing(void)
 	exchange_all(5);
 }
 
-static void leave_nothing_open(void)
-{
-	int files;
-
-	pt_barrier();
-	files = pt_entries("/proc/self/fd");
-	pt_open();
-	exchange_all(1);
-	exchange_all(2);
-	pt_close();
-	pt_is(pt_entries("/proc/self/fd"), files);
-}
-
 static const struct pt_test tests[] = {
-	PT_CASE(go_through_pipes, 2),
 	PT_CASE(are_moved_by_who_is_left, 2),
 	PT_CASE(regions_have_pipes_of_their_own, 2),
-	PT_CASE(are_right_without_vmsplice, 2),
-	PT_CASE(go_one_way_without_pipes, 2),
-	PT_CASE(go_one_way_where_pipes_stay_small, 2),
 	PT_CASE(fail_alone_where_memory_is_missing, 2),
-	PT_CASE(leave_nothing_open, 2),
 };
 
 int main(int argc, char **argv)
