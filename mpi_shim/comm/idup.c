@@ -133,7 +133,7 @@ static int next_step(struct idup *d)
 	}
 }
 
-static void note_error(struct idup *d, int err)
+static void keep_error(struct idup *d, int err)
 {
 	if (err == MPI_SUCCESS || d->err != MPI_SUCCESS)
 		return;
@@ -154,7 +154,7 @@ static bool ops_over(struct idup *d)
 			return false;
 		e = mpi_request_finish(d->op[i], MPI_STATUS_IGNORE);
 		d->op[i] = NULL;
-		note_error(d, e);
+		keep_error(d, e);
 	}
 	return true;
 }
@@ -186,12 +186,12 @@ static bool run_idup(struct mpi_hook *s)
 			d->place = OFFER;
 			if (!mpi_agree_judge(&d->agree))
 				continue;
-			note_error(d, d->agree.error);
+			keep_error(d, d->agree.error);
 			return end_idup(d);
 		}
 		if (d->err != MPI_SUCCESS)
 			return end_idup(d);
-		note_error(d, next_step(d));
+		keep_error(d, next_step(d));
 	}
 	return false;
 }

@@ -351,7 +351,8 @@ static enum net_verdict take_swap(struct net *n, uint32_t peer, struct ptl_reque
 	return stage(n, peer, &l, w, in, delivery);
 }
 
-static inline struct ptl_request request_of(struct net *n, uint32_t peer, const struct net_msg *m)
+static inline struct ptl_request net_request_of(struct net *n, uint32_t peer,
+						const struct net_msg *m)
 {
 	static const uint8_t kinds[] = {
 		[NET_PUT] = PTL_REQ_PUT,
@@ -403,7 +404,7 @@ serve_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_de
 		net_take_answer(n, peer, &m);
 		return NET_DONE;
 	}
-	q = request_of(n, peer, &m);
+	q = net_request_of(n, peer, &m);
 	if (m.kind == NET_GET) {
 		serve_get(n, peer, &q);
 		return NET_DONE;
@@ -424,7 +425,7 @@ static inline __attribute__((flatten)) enum net_verdict serve_put(struct net *n,
 
 	if (net_msg_decode(in->header, in->header_len, in->body_len, &m) < 0)
 		return nonsense(n, in);
-	q = request_of(n, peer, &m);
+	q = net_request_of(n, peer, &m);
 	/* not before those that wait in the line */
 	q.data = m.op == PTL_NIL && !n->peer[peer].line ? in->body : NULL;
 	if (!match_net_request(n, peer, &q, &l))

@@ -116,7 +116,7 @@ static inline bool copies(const struct net *n, uint32_t peer, uint64_t len)
 }
 
 static int __attribute__((noinline))
-start_message(struct net *n, uint32_t peer, const struct ptl_start *s)
+start_net_message(struct net *n, uint32_t peer, const struct ptl_start *s)
 {
 	struct ptl_engine *e = &n->ni->engine;
 	struct net_span span = { .md = s->md, .offset = s->offset };
@@ -184,7 +184,7 @@ __attribute__((flatten)) int net_send(struct net *n, const struct ptl_start *s)
 	else if (s->kind == PTL_REQ_PUT && !s->ack && !s->atomic && copies(n, peer, s->length))
 		err = start_plain(n, peer, s);
 	else
-		err = start_message(n, peer, s);
+		err = start_net_message(n, peer, s);
 	if (err == PTL_OK) {
 		n->stat[peer].sent++;
 		n->carrier->run(n);

@@ -126,7 +126,7 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 #define LINGER_NS 1000000000ull
 
 /* Wait a bounded time for room in the rings of peers that have deferred messages. */
-static void linger(struct shm *s)
+static void linger_shm(struct shm *s)
 {
 	uint64_t end = base_now_ns() + LINGER_NS;
 	bool held = true;
@@ -170,7 +170,7 @@ static void shm_close_ni(struct ptl_ni *ni)
 {
 	struct shm *s = shm_of(ni);
 
-	linger(s);
+	linger_shm(s);
 	atomic_store(&s->area->closed, 1);
 	shm_helper_close(s);
 	ptl_lock(ni);
@@ -275,7 +275,7 @@ static void let_leave(struct ptl_ni *ni, pid_t pid, uint32_t token)
 /* Return whether the process is dead. A socket that has hung up does not tell. A process
  * without a pid here takes no lock of ours; if it holds one all the same, there is nothing
  * else to check. */
-static bool gone(pid_t pid)
+static bool process_gone(pid_t pid)
 {
 	char state;
 
@@ -294,7 +294,7 @@ static bool shm_holder_dead(struct ptl_ni *ni, uint32_t token)
 	if (!s || i >= SHM_CHANNELS || s->life[i] < 0)
 		return false;
 	if (shm_peer_ended(s, i))
-		return !s->by_socket[i] || gone(s->pid[i]);
+		return !s->by_socket[i] || process_gone(s->pid[i]);
 	if (s->pid[i] > 0 && state_of(s->pid[i]) == 'T')
 		let_leave(ni, s->pid[i], token);
 	return false;

@@ -32,7 +32,7 @@
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-static socklen_t address(struct sockaddr_un *a, uint32_t interface, ptl_process_id_t id)
+static socklen_t socket_address(struct sockaddr_un *a, uint32_t interface, ptl_process_id_t id)
 {
 	memset(a, 0, sizeof(*a));
 	a->sun_family = AF_UNIX;
@@ -44,7 +44,7 @@ static socklen_t address(struct sockaddr_un *a, uint32_t interface, ptl_process_
 static int try_bind(int fd, uint32_t interface, ptl_process_id_t id)
 {
 	struct sockaddr_un a;
-	socklen_t len = address(&a, interface, id);
+	socklen_t len = socket_address(&a, interface, id);
 
 	return bind(fd, (struct sockaddr *)&a, len) == 0 ? 0 : -errno;
 }
@@ -186,7 +186,8 @@ static const char no_room[] = "no address space or memory to share its memory; r
 			      "or PTL_NAL=udp does without";
 
 /* Stop watching a peer and fail everything in flight. Locked. */
-static void forget(struct shm_helper *l, struct shm_peer *p, ptl_ni_fail_t fail, const char *why)
+static void forget_peer(struct shm_helper *l, struct shm_peer *p, ptl_ni_fail_t fail,
+			const char *why)
 {
 	if (!l->s->by_socket[p->index])
 		unwatch(l, l->s->life[p->index]);
@@ -199,16 +200,16 @@ void shm_lose(struct shm_helper *l, struct shm_peer *p, const char *why)
 	bool was_live = p->state == SHM_LIVE;
 
 	if (was_live && atomic_load(&p->given_up))
-		forget(l, p, PTL_NI_UNREACHABLE, no_room);
+		forget_peer(l, p, PTL_NI_UNREACHABLE, no_room);
 	else if (was_live && atomic_load(&((const struct shm_area *)p->view.nal)->closed))
-		forget(l, p, PTL_NI_UNREACHABLE, "it has closed its interface");
+		forget_peer(l, p, PTL_NI_UNREACHABLE, "it has closed its interface");
 	/* The kernel closes the socket of a process that ends; the pidfd tells a moment later.
 	 * The socket of a call that was not accepted is closed by a live process. */
 	else if ((was_live && why == hung_up_text) ||
 		 ((was_live || !l->s->by_socket[p->index]) && shm_peer_ended(l->s, p->index)))
-		forget(l, p, PTL_NI_PEER_DEAD, "its process has ended");
+		forget_peer(l, p, PTL_NI_PEER_DEAD, "its process has ended");
 	else
-		forget(l, p, PTL_NI_UNREACHABLE, why);
+		forget_peer(l, p, PTL_NI_UNREACHABLE, why);
 }
 
 static const char other_user[] =
@@ -230,8 +231,8 @@ static bool same_user(int fd, struct ucred *who, const char **why)
 
 /* Map the region of a file that came with a hello, and our ring in it. NULL, or the reason of
  * the failure. */
-static const char *map_region(int memfd, const struct shm_hello *h, struct ptl_view *view,
-			      struct shm_ring *out)
+static const char *map_peer_region(int memfd, const struct shm_hello *h, struct ptl_view *view,
+				   struct shm_ring *out)
 {
 	struct shm_sizes sizes;
 	int err;
@@ -324,7 +325,7 @@ static const char *make_live(struct shm_helper *l, struct shm_peer *p, int fd,
 			     const struct ucred *who, const struct shm_hello *h, int memfd)
 {
 	struct ptl_view view;
-	const char *why = map_region(memfd, h, &view, &p->out);
+	const char *why = map_peer_region(memfd, h, &view, &p->out);
 
 	if (why)
 		return why;
@@ -346,7 +347,7 @@ static const char *make_live(struct shm_helper *l, struct shm_peer *p, int fd,
 
 /* Return whether this is a rank of a job whose ranks were started one by one, and may still
  * come up. */
-static bool awaited(const struct shm_helper *l, const struct shm_peer *p)
+static bool hello_awaited(const struct shm_helper *l, const struct shm_peer *p)
 {
 	const struct ptl_ni *ni = l->s->ni;
 
@@ -378,7 +379,7 @@ static const char *nobody(const struct shm_helper *l, const struct shm_peer *p)
 }
 
 /* The message for a failed system call; used by the helper thread. */
-static const char *failed(const char *call)
+static const char *connect_failed(const char *call)
 {
 	static _Thread_local char why[80];
 
@@ -401,15 +402,15 @@ static const char *call_at(struct shm_helper *l, struct shm_peer *p, const struc
 		return nobody(l, p);
 	if (connect(p->sock, (const struct sockaddr *)a, len) < 0) {
 		/* its queue is full, or it has not come up yet */
-		*again = errno == EAGAIN || (errno == ECONNREFUSED && awaited(l, p));
-		return errno == ECONNREFUSED ? nobody(l, p) : failed("connect");
+		*again = errno == EAGAIN || (errno == ECONNREFUSED && hello_awaited(l, p));
+		return errno == ECONNREFUSED ? nobody(l, p) : connect_failed("connect");
 	}
 	if (!same_user(p->sock, &who, &why))
 		return why;
 	why = know_process(l, p, p->sock, &who);
 	if (!why && !send_hello(l, p->sock, SHM_HELLO_CONNECT, p->id, p->index)) {
 		*again = errno == EAGAIN;
-		return failed("sendmsg");
+		return connect_failed("sendmsg");
 	}
 	return why;
 }
@@ -418,7 +419,7 @@ static const char *call_at(struct shm_helper *l, struct shm_peer *p, const struc
 static void call(struct shm_helper *l, struct shm_peer *p)
 {
 	struct sockaddr_un a;
-	socklen_t len = address(&a, l->s->ni->index, p->id);
+	socklen_t len = socket_address(&a, l->s->ni->index, p->id);
 	const char *why;
 	bool again;
 
@@ -488,7 +489,7 @@ void shm_hear(struct shm_helper *l, struct shm_peer *p)
 		ssize_t n = recv(p->sock, doorbell, sizeof(doorbell), MSG_DONTWAIT);
 
 		if (n == 1 && *doorbell == SHM_DOORBELL_GIVEN_UP)
-			forget(l, p, PTL_NI_UNREACHABLE, no_room_there);
+			forget_peer(l, p, PTL_NI_UNREACHABLE, no_room_there);
 		else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			shm_lose(l, p, hung_up_text);
 		return;
@@ -512,7 +513,7 @@ void shm_hear(struct shm_helper *l, struct shm_peer *p)
 
 /* ---- being called ---------------------------------------------------------------------------- */
 
-static bool smaller(ptl_process_id_t a, ptl_process_id_t b)
+static bool smaller_id(ptl_process_id_t a, ptl_process_id_t b)
 {
 	return a.nid != b.nid ? a.nid < b.nid : a.pid < b.pid;
 }
@@ -537,7 +538,7 @@ static struct shm_peer *peer_for(struct shm_helper *l, const struct shm_hello *h
 		shm_lose(l, p, hung_up_text);
 		p = NULL;
 	}
-	if (p && !p->crossed && p->sock >= 0 && smaller(ni->id, h->from)) {
+	if (p && !p->crossed && p->sock >= 0 && smaller_id(ni->id, h->from)) {
 		*no = SHM_HELLO_CROSSED;
 		return NULL;
 	}

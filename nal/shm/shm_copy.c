@@ -76,7 +76,7 @@ static void cursor_advance(struct cursor *c, uint64_t len)
 }
 
 /* Gather up to BATCH segments covering at most `len`; returns the bytes covered. */
-static uint64_t gather(struct cursor *c, uint64_t len, struct iovec *v, unsigned long *n)
+static uint64_t gather_iovecs(struct cursor *c, uint64_t len, struct iovec *v, unsigned long *n)
 {
 	uint64_t got = 0, k;
 	char *at;
@@ -112,13 +112,13 @@ static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, 
 	while (len) {
 		struct cursor m = *mine, t = *theirs;
 
-		want = gather(&m, len, lv, &ln);
-		rest = gather(&t, want, rv, &rn);
+		want = gather_iovecs(&m, len, lv, &ln);
+		rest = gather_iovecs(&t, want, rv, &rn);
 		if (!rest)
 			return PTL_NI_PROTOCOL;
 		if (rest < want) { /* the peer's side has more, smaller segments */
 			m = *mine;
-			gather(&m, rest, lv, &ln);
+			gather_iovecs(&m, rest, lv, &ln);
 		}
 		moved = write ? process_vm_writev(pid, lv, ln, rv, rn, 0)
 			      : process_vm_readv(pid, lv, ln, rv, rn, 0);

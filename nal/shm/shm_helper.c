@@ -91,7 +91,7 @@ static void background(struct shm_helper *l)
  * inside since the last poll, it has left again since, or will. A lock that was unused for all
  * that time loses its bias. Peers that deliver while the application computes need not revoke
  * it first. */
-static void look(struct shm_helper *l, bool unused)
+static void helper_poll(struct shm_helper *l, bool unused)
 {
 	struct ptl_ni *ni = l->s->ni;
 	uint32_t rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
@@ -118,7 +118,7 @@ static void look_after_leaves(struct shm_helper *l)
 
 	if (base_now_ns() < l->look_at)
 		return;
-	look(l, left == SHM_LEFT_LOOKED);
+	helper_poll(l, left == SHM_LEFT_LOOKED);
 	l->look_at = base_now_ns() + LOOK_MS * 1000000ull;
 	l->looks = left != SHM_LEFT_ASLEEP;
 	if (l->looks)
@@ -140,7 +140,7 @@ static void changed(struct shm_helper *l)
 	pthread_mutex_unlock(&l->mutex);
 }
 
-static void *helper(void *arg)
+static void *shm_helper_main(void *arg)
 {
 	struct shm_helper *l = arg;
 	struct ptl_ni *ni = l->s->ni;
@@ -235,7 +235,7 @@ void shm_helper_left(struct shm *s)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-static int start(struct shm_helper *l)
+static int start_helper(struct shm_helper *l)
 {
 	pthread_condattr_t attr;
 	sigset_t all, old;
@@ -249,7 +249,7 @@ static int start(struct shm_helper *l)
 	/* the application's threads handle the application's signals */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&l->thread, NULL, helper, l);
+	err = pthread_create(&l->thread, NULL, shm_helper_main, l);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!err)
 		pthread_setname_np(l->thread, "postern-shm");
@@ -295,11 +295,11 @@ static int listen_there(struct shm_helper *l, const char **what)
 		return -errno;
 	shm_watch(l, l->listen_fd, ON_LISTEN, 0);
 	*what = "pthread_create";
-	return -start(l);
+	return -start_helper(l);
 }
 
 /* Warn, and return PTL_NO_SPACE. */
-static int refused(const char *what, int err)
+static int helper_refused(const char *what, int err)
 {
 	base_warn("shared memory: %s: %s; %s", what, strerror(-err),
 		  err == -EMFILE || err == -ENFILE ? "raise `ulimit -n`"
@@ -324,13 +324,13 @@ int shm_helper_open(struct shm *s, ptl_pid_t want)
 	for (int i = 0; i < MAX_CALLERS; i++)
 		l->caller[i].fd = -1;
 	failed = open_fds(l, &what);
-	err = failed ? refused(what, failed) : shm_claim_pid(l->listen_fd, s->ni, want);
+	err = failed ? helper_refused(what, failed) : shm_claim_pid(l->listen_fd, s->ni, want);
 	if (err == PTL_OK) {
 		s->helper = l;
 		s->ni->view.r->stat.id = s->ni->id;
 		failed = listen_there(l, &what);
 		if (failed)
-			err = refused(what, failed);
+			err = helper_refused(what, failed);
 	}
 	if (err != PTL_OK) {
 		close_fds(l);

@@ -234,7 +234,7 @@ static bool claim_any(struct job *j, uint32_t want, struct load *x)
 	return claim_half(j, 1, (want + 1) / 2, x) || front;
 }
 
-static struct shm_slot *slot_at(const struct job *j, uint32_t k)
+static struct shm_slot *job_slot_at(const struct job *j, uint32_t k)
 {
 	return &j->pipe->ch->slot[k % SHM_SLOTS];
 }
@@ -266,7 +266,7 @@ static uint32_t free_slots(const struct job *j, uint32_t *first)
 	uint32_t n = 0;
 
 	for (uint32_t k = j->p->fill_at; k < j->p->fill_at + SHM_SLOTS; k++) {
-		struct shm_slot *slot = slot_at(j, k);
+		struct shm_slot *slot = job_slot_at(j, k);
 
 		/* acquire: the slot's data was read before it is written again */
 		if (!atomic_load_explicit(&slot->full, memory_order_acquire)) {
@@ -283,7 +283,7 @@ static uint32_t free_slots(const struct job *j, uint32_t *first)
 
 static void fill_slot(struct job *j, uint32_t k, uint32_t chunk)
 {
-	struct shm_slot *slot = slot_at(j, k);
+	struct shm_slot *slot = job_slot_at(j, k);
 	struct shm_span from = part(&j->from, j, chunk);
 	ptl_ni_fail_t fail;
 
@@ -329,7 +329,7 @@ static bool of_message(const struct job *j, const struct shm_slot *slot, uint32_
 
 static ptl_ni_fail_t drain_slot(struct job *j, uint32_t k, uint32_t chunk)
 {
-	struct shm_slot *slot = slot_at(j, k);
+	struct shm_slot *slot = job_slot_at(j, k);
 	struct shm_span to = part(&j->to, j, chunk);
 	ptl_ni_fail_t fail;
 
@@ -349,12 +349,12 @@ static bool drain_slots(struct job *j)
 	uint32_t k = j->p->drain_at, n = 0, was = 0, chunk;
 	uint64_t since, bytes = 0;
 
-	while (k < end && !of_message(j, slot_at(j, k), &chunk))
+	while (k < end && !of_message(j, job_slot_at(j, k), &chunk))
 		k++;
 	if (k == end || !atomic_compare_exchange_strong(busy, &was, 1))
 		return false;
 	since = shm_path_moving(j->s, j->length);
-	for (; k < end && of_message(j, slot_at(j, k), &chunk); k++, n++) {
+	for (; k < end && of_message(j, job_slot_at(j, k), &chunk); k++, n++) {
 		failed = drain_slot(j, k, chunk);
 		bytes += bytes_at(j, chunk, 1);
 		fail = failed != PTL_NI_OK ? failed : fail;
@@ -402,7 +402,7 @@ static bool several(const struct job *j)
 /* How many chunks to claim of a message that both sides move. With more messages in flight
  * each side should take a whole one. Otherwise claims shrink with what is left, so that both
  * sides end at the same time. */
-static uint32_t share(const struct job *j)
+static uint32_t share_of_job(const struct job *j)
 {
 	uint32_t most = claim_chunks(j), left;
 
@@ -417,8 +417,8 @@ static uint32_t share(const struct job *j)
 static bool claim_share(struct job *j, struct load *x)
 {
 	if (both_ways(j))
-		return j->help == j->source && claim_any(j, share(j), x);
-	return claim_half(j, j->help == j->source, share(j), x);
+		return j->help == j->source && claim_any(j, share_of_job(j), x);
+	return claim_half(j, j->help == j->source, share_of_job(j), x);
 }
 
 /* Return whether it has lasted for `ns`; *since is when it was first seen. */
@@ -464,7 +464,7 @@ static uint64_t patience(const struct job *j, bool inside)
 /* Notify the other side of a filled or emptied slot before it sleeps. A side without CMA can
  * do nothing else. A destination would sleep although it has data. A source with CMA moves
  * what is left before it sleeps. */
-static void tell(struct job *j)
+static void tell_peer(struct job *j)
 {
 	if (j->p->cma && !j->source)
 		return;
@@ -485,7 +485,7 @@ static bool step_source(struct job *j, struct load *x)
 	if (use_pipe(j) && (inside || !j->p->cma)) {
 		if (!fill_slots(j))
 			return false;
-		tell(j);
+		tell_peer(j);
 		return true;
 	}
 	if (!j->p->cma)
@@ -506,7 +506,7 @@ static bool step_destination(struct job *j, struct load *x)
 	shm_path_tell(j->s, p, j->length);
 	if (drain_slots(j)) {
 		p->pipe_since = 0;
-		tell(j);
+		tell_peer(j);
 		return true;
 	}
 	if (!p->cma)
@@ -534,7 +534,7 @@ static bool step(struct job *j, struct load *x)
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Check what both sides must agree on: the delivery or the operation is in the other's memory. */
-static bool sound(const struct job *j)
+static bool job_sound(const struct job *j)
 {
 	return j->size && j->size <= j->pipe->chunk &&
 	       j->chunks == (j->length + j->size - 1) / j->size && j->front <= j->chunks;
@@ -590,7 +590,7 @@ static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 	j->to = (struct shm_span){ &p->view, p->index == SHM_SELF ? 0 : p->pid, md, offset };
 	if (l->kind == PTL_REQ_PUT)
 		swap_spans(j);
-	return sound(j);
+	return job_sound(j);
 }
 
 static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
@@ -628,7 +628,7 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 	 * and the record reused. */
 	if (md >= p->view.mds || l->op != i || l->op_gen != op->gen || l->peer != p->there ||
 	    j->length > op->length || (op->kind == PTL_REQ_GET && j->length != op->mlength) ||
-	    !sound(j))
+	    !job_sound(j))
 		return false;
 	atomic_thread_fence(memory_order_acquire);
 	if (__atomic_load_n(&l->gen, __ATOMIC_ACQUIRE) != j->gen)

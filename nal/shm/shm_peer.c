@@ -19,24 +19,24 @@
 
 #define NSLOTS (2 * SHM_CHANNELS)
 
-static uint32_t slot_of(ptl_process_id_t id)
+static uint32_t peer_slot_of(ptl_process_id_t id)
 {
 	return (id.nid * 0x9e3779b1u ^ id.pid * 0x85ebca6bu) >> 7 & (NSLOTS - 1);
 }
 
-static bool same(ptl_process_id_t a, ptl_process_id_t b)
+static bool same_process(ptl_process_id_t a, ptl_process_id_t b)
 {
 	return a.nid == b.nid && a.pid == b.pid;
 }
 
 struct shm_peer *shm_peer_find(struct shm *s, ptl_process_id_t id)
 {
-	if (s->last && same(s->last->id, id))
+	if (s->last && same_process(s->last->id, id))
 		return s->last;
-	for (uint32_t i = slot_of(id); s->slots[i]; i = (i + 1) & (NSLOTS - 1)) {
+	for (uint32_t i = peer_slot_of(id); s->slots[i]; i = (i + 1) & (NSLOTS - 1)) {
 		struct shm_peer *p = s->peer[s->slots[i] - 1];
 
-		if (same(p->id, id))
+		if (same_process(p->id, id))
 			return s->last = p;
 	}
 	return NULL;
@@ -44,7 +44,7 @@ struct shm_peer *shm_peer_find(struct shm *s, ptl_process_id_t id)
 
 static void hash_add(struct shm *s, struct shm_peer *p)
 {
-	uint32_t i = slot_of(p->id);
+	uint32_t i = peer_slot_of(p->id);
 
 	while (s->slots[i])
 		i = (i + 1) & (NSLOTS - 1);

@@ -23,14 +23,9 @@ static uint64_t round_pow2(uint64_t n)
 	return p;
 }
 
-static uint64_t page_up(uint64_t n)
-{
-	return (n + 4095) & ~4095ull;
-}
-
 static uint64_t dirty_bytes(uint32_t ring_bytes)
 {
-	return page_up(ring_bytes / SHM_LINE / 8);
+	return ptl_page_up(ring_bytes / SHM_LINE / 8);
 }
 
 static uint64_t block_bytes(uint32_t ring_bytes, uint32_t pipe_bytes)
@@ -72,7 +67,7 @@ static uint32_t channels_in(uint64_t most, uint32_t *ring_bytes, uint32_t *pipe_
 
 size_t shm_area_bytes(void)
 {
-	return page_up(sizeof(struct shm_area));
+	return ptl_page_up(sizeof(struct shm_area));
 }
 
 uint64_t shm_channel_bytes(uint64_t most)
@@ -133,7 +128,7 @@ int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t
 	return 0;
 }
 
-static size_t mapped_bytes(const struct shm_ring *r)
+static size_t mapped_ring_bytes(const struct shm_ring *r)
 {
 	return block_bytes(r->count * SHM_LINE, r->chunk * SHM_SLOTS);
 }
@@ -141,7 +136,7 @@ static size_t mapped_bytes(const struct shm_ring *r)
 void shm_ring_unmap(struct shm_ring *r)
 {
 	if (r->lines)
-		munmap(r->lines, mapped_bytes(r));
+		munmap(r->lines, mapped_ring_bytes(r));
 	r->lines = NULL;
 }
 
@@ -159,5 +154,5 @@ void shm_ring_reset(struct shm_ring *r, bool bounded)
 	memset(ch->claims, 0, sizeof(ch->claims));
 	memset(ch->slot, 0, sizeof(ch->slot));
 	atomic_store_explicit(&ch->slots_busy, 0, memory_order_relaxed);
-	base_shared_clear(r->lines, mapped_bytes(r), bounded);
+	base_shared_clear(r->lines, mapped_ring_bytes(r), bounded);
 }

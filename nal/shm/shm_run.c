@@ -63,8 +63,8 @@ static void answer_end(struct run *x, struct shm_msg *m, const struct shm_msg *s
 	shm_ring_publish(x->to, m);
 }
 
-static void final_response(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer what,
-			   uint64_t mlength, ptl_ni_fail_t fail)
+static void send_final_response(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer what,
+				uint64_t mlength, ptl_ni_fail_t fail)
 {
 	struct shm_msg spare, *m;
 
@@ -80,8 +80,8 @@ static void final_response(struct run *x, uint32_t op, uint32_t gen, enum ptl_an
 }
 
 /* Send the data of a get or getput. */
-static void reply(struct run *x, const struct ptl_delivery *l, const struct shm_span *payload,
-		  const void *bytes)
+static void send_reply(struct run *x, const struct ptl_delivery *l, const struct shm_span *payload,
+		       const void *bytes)
 {
 	struct shm_msg spare, *m = answer_begin(x, SHM_REPLY, (uint32_t)l->mlength, &spare);
 
@@ -91,16 +91,16 @@ static void reply(struct run *x, const struct ptl_delivery *l, const struct shm_
 	answer_end(x, m, &spare, payload, bytes);
 }
 
-static void put_done(struct run *x, const struct ptl_delivery *l, ptl_ni_fail_t fail)
+static void end_put(struct run *x, const struct ptl_delivery *l, ptl_ni_fail_t fail)
 {
 	/* the answer first, as somebody may wait for it */
-	final_response(x, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
+	send_final_response(x, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
 	ptl_engine_done(x->e, l, fail);
 }
 
 /* Return whether the proxy cannot access the owner's memory after all, and leave the message
  * to the owner. */
-static bool refused(struct run *x, ptl_ni_fail_t fail)
+static bool request_refused(struct run *x, ptl_ni_fail_t fail)
 {
 	return x->denied = x->memory && fail == PTL_NI_FAIL;
 }
@@ -138,7 +138,7 @@ static void begin_long(struct run *x, struct ptl_delivery *l)
 	}
 	if (i == PTL_NIL) {
 		ptl_engine_done(x->e, l, fail);
-		final_response(x, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, fail);
+		send_final_response(x, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, fail);
 		return;
 	}
 	if (l->kind == PTL_REQ_GET) {
@@ -157,21 +157,21 @@ static void begin_long(struct run *x, struct ptl_delivery *l)
 	}
 }
 
-static inline bool match(struct run *x, const struct ptl_request *q, struct ptl_delivery *l)
+static inline bool match_request(struct run *x, const struct ptl_request *q, struct ptl_delivery *l)
 {
 	return !ptl_serve_match(x->s->ni, x->e, q, l, x->e->undo ? ", on the target's behalf" : "");
 }
 
-static void take_put(struct run *x, const struct ptl_request *q, const struct shm_msg *m,
-		     const char *payload)
+static void run_put(struct run *x, const struct ptl_request *q, const struct shm_msg *m,
+		    const char *payload)
 {
 	struct ptl_delivery l;
 	ptl_ni_fail_t fail;
 
 	if (m->kind == SHM_PUT_LONG && deliveries_full(x))
 		return;
-	if (!match(x, q, &l)) {
-		final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+	if (!match_request(x, q, &l)) {
+		send_final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
 	if (m->kind == SHM_PUT_LONG && l.mlength) {
@@ -183,8 +183,8 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 	}
 	fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset }, payload,
 			   l.mlength);
-	if (!refused(x, fail))
-		put_done(x, &l, fail);
+	if (!request_refused(x, fail))
+		end_put(x, &l, fail);
 }
 
 /* Longest answer whose payload lines are prefetched while its request is matched: stores wait
@@ -202,7 +202,7 @@ static inline void ask_payload(const struct shm_ring *r, uint64_t size)
 }
 
 /* The reply's bytes go straight from the MD to the ring. */
-static void APART take_get(struct run *x, const struct ptl_request *q, bool may_deliver)
+static void APART run_get(struct run *x, const struct ptl_request *q, bool may_deliver)
 {
 	char bounce[SHM_MOST > 32768 ? 32768 : SHM_MOST];
 	struct ptl_delivery l;
@@ -214,8 +214,8 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 	ask_payload(x->to, q->rlength);
 	/* Without SHM_LONG the initiator asks for no more than its ring takes, and that fits
 	 * in `bounce`. */
-	if ((!may_deliver && q->rlength > sizeof(bounce)) || !match(x, q, &l)) {
-		final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+	if ((!may_deliver && q->rlength > sizeof(bounce)) || !match_request(x, q, &l)) {
+		send_final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
 	if (may_deliver && (l.mlength > x->s->eager || l.mlength > x->to->count * SHM_LINE / 4)) {
@@ -225,13 +225,13 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 	span = (struct shm_span){ x->e->v, x->memory, l.md, l.offset };
 	if (x->memory) { /* may fail: not into the ring before that is known */
 		fail = shm_copy_out(bounce, &span, l.mlength);
-		if (refused(x, fail))
+		if (request_refused(x, fail))
 			return;
 	}
 	if (fail == PTL_NI_OK)
-		reply(x, &l, &span, x->memory ? bounce : NULL);
+		send_reply(x, &l, &span, x->memory ? bounce : NULL);
 	else
-		final_response(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
+		send_final_response(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
 	ptl_engine_done(x->e, &l, fail);
 }
 
@@ -239,50 +239,50 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 static void atomic_done(struct run *x, const struct ptl_request *q, const struct ptl_delivery *l,
 			ptl_ni_fail_t fail, const char *old)
 {
-	if (refused(x, fail))
+	if (request_refused(x, fail))
 		return;
 	if (q->kind == PTL_REQ_PUT) {
-		put_done(x, l, fail);
+		end_put(x, l, fail);
 		return;
 	}
 	if (fail == PTL_NI_OK)
-		reply(x, l, NULL, old);
+		send_reply(x, l, NULL, old);
 	else
-		final_response(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
+		send_final_response(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
 	ptl_engine_done(x->e, l, fail);
 }
 
-static struct shm_span span_of(const struct run *x, const struct ptl_delivery *l)
+static struct shm_span delivery_span(const struct run *x, const struct ptl_delivery *l)
 {
 	return (struct shm_span){ x->e->v, x->memory, l->md, l->offset };
 }
 
-static ptl_ni_fail_t read_span(void *server, const struct ptl_delivery *l, void *bytes)
+static ptl_ni_fail_t read_delivery(void *server, const struct ptl_delivery *l, void *bytes)
 {
-	const struct shm_span span = span_of(server, l);
+	const struct shm_span span = delivery_span(server, l);
 
 	return shm_copy_out(bytes, &span, l->mlength);
 }
 
-static ptl_ni_fail_t write_span(void *server, const struct ptl_delivery *l, const void *bytes)
+static ptl_ni_fail_t write_delivery(void *server, const struct ptl_delivery *l, const void *bytes)
 {
-	const struct shm_span span = span_of(server, l);
+	const struct shm_span span = delivery_span(server, l);
 
 	return shm_copy_in(&span, bytes, l->mlength);
 }
 
-static ptl_ni_fail_t read_runs(void *server, const struct ptl_delivery *l,
-			       const ptl_atomic_runs_t *runs, char *bytes)
+static ptl_ni_fail_t read_delivery_runs(void *server, const struct ptl_delivery *l,
+					const ptl_atomic_runs_t *runs, char *bytes)
 {
-	const struct shm_span span = span_of(server, l);
+	const struct shm_span span = delivery_span(server, l);
 
 	return shm_copy_runs(&span, runs, bytes, false);
 }
 
-static ptl_ni_fail_t write_runs(void *server, const struct ptl_delivery *l,
-				const ptl_atomic_runs_t *runs, const char *bytes)
+static ptl_ni_fail_t write_delivery_runs(void *server, const struct ptl_delivery *l,
+					 const ptl_atomic_runs_t *runs, const char *bytes)
 {
-	const struct shm_span span = span_of(server, l);
+	const struct shm_span span = delivery_span(server, l);
 
 	return shm_copy_runs(&span, runs, (char *)(uintptr_t)bytes, true);
 }
@@ -291,15 +291,16 @@ static_assert(SHM_ATOMIC_MOST <= PTL_SERVE_SWAP_MOST, "what this NAL takes can b
 
 /* If the memory of another process cannot be accessed after all, the read fails before
  * anything has changed. */
-static const struct ptl_serve_memory memory = { read_span, write_span, read_runs, write_runs };
+static const struct ptl_serve_memory memory = { read_delivery, write_delivery, read_delivery_runs,
+						write_delivery_runs };
 
 static void APART take_atomic(struct run *x, const struct ptl_request *q, const char *payload)
 {
 	struct ptl_delivery l;
 	char old[SHM_ATOMIC_MOST];
 
-	if (q->rlength > sizeof(old) || !match(x, q, &l)) {
-		final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+	if (q->rlength > sizeof(old) || !match_request(x, q, &l)) {
+		send_final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
 	atomic_done(x, q, &l, ptl_serve_swap(&memory, x, &l, q->atomic, q->element, payload, old),
@@ -331,7 +332,7 @@ static void APART take_runs(struct run *x, struct ptl_request *q, const char *pa
 	memcpy(list, payload, size);
 	if (length > sizeof(old) || !ptl_runs_valid(runs, size, q->atomic, q->element, length)) {
 		ptl_count_drop(x->e, PTL_DROP_STALE, length);
-		final_response(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_PROTOCOL);
+		send_final_response(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_PROTOCOL);
 		return;
 	}
 	if (x->memory && count_runs(runs) > RUNS_BY_PEER &&
@@ -340,8 +341,8 @@ static void APART take_runs(struct run *x, struct ptl_request *q, const char *pa
 		return;
 	}
 	q->rlength = runs->span;
-	if (!match(x, q, &l)) {
-		final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+	if (!match_request(x, q, &l)) {
+		send_final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
 	l.mlength = l.mlength == runs->span ? length : 0;
@@ -352,7 +353,8 @@ static void APART take_runs(struct run *x, struct ptl_request *q, const char *pa
 }
 
 /* Return whether an answer names an operation that its sender is to answer. */
-static bool names(struct ptl_engine *e, uint32_t sender, uint32_t op, uint32_t gen, uint64_t length)
+static bool names_op(struct ptl_engine *e, uint32_t sender, uint32_t op, uint32_t gen,
+		     uint64_t length)
 {
 	if (ptl_op_valid(e->v, op, gen) && e->v->op[op].peer == sender)
 		return true;
@@ -360,9 +362,9 @@ static bool names(struct ptl_engine *e, uint32_t sender, uint32_t op, uint32_t g
 	return false;
 }
 
-static bool known(const struct run *x, const struct shm_msg *m)
+static bool sender_known(const struct run *x, const struct shm_msg *m)
 {
-	return names(x->e, x->sender, m->op, m->op_gen, m->length);
+	return names_op(x->e, x->sender, m->op, m->op_gen, m->length);
 }
 
 static void APART take_reply(struct run *x, const struct shm_msg *m, const char *payload)
@@ -370,13 +372,13 @@ static void APART take_reply(struct run *x, const struct shm_msg *m, const char 
 	struct ptl_delivery l;
 	ptl_ni_fail_t fail;
 
-	if (!known(x, m))
+	if (!sender_known(x, m))
 		return;
 
 	if (ptl_engine_reply(x->e, m->op, m->op_gen, m->size, true, &x->who, &l)) {
 		fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset },
 				   payload, l.mlength);
-		if (refused(x, fail))
+		if (request_refused(x, fail))
 			return;
 		ptl_engine_done(x->e, &l, fail);
 	}
@@ -390,7 +392,7 @@ static void APART take_grant(struct run *x, const struct shm_msg *m)
 	struct shm_msg spare, *over;
 	struct ptl_delivery l;
 
-	if (known(x, m) &&
+	if (sender_known(x, m) &&
 	    ptl_engine_reply(x->e, m->op, m->op_gen, m->length, false, &x->who, &l)) {
 		if (l.mlength == m->length) {
 			struct ptl_op *op = &x->e->v->op[m->op];
@@ -424,7 +426,7 @@ static void APART take_fetched(struct run *x, const struct shm_msg *m)
 		return;
 	}
 	if (l->kind == PTL_REQ_PUT)
-		put_done(x, l, fail);
+		end_put(x, l, fail);
 	else
 		ptl_engine_done(x->e, l, fail);
 	ptl_delivery_free(x->e, i);
@@ -436,7 +438,7 @@ static void APART take_placed(struct run *x, const struct shm_msg *m)
 {
 	struct ptl_delivery l;
 
-	if (!known(x, m))
+	if (!sender_known(x, m))
 		return;
 	if (!(x->e->v->op[m->op].flags & PTL_OP_GRANTED)) {
 		ptl_count_drop(x->e, PTL_DROP_STALE, 0);
@@ -448,7 +450,7 @@ static void APART take_placed(struct run *x, const struct shm_msg *m)
 }
 
 /* `declined`: the inline handler has declined it (take_plain). */
-static void take(struct run *x, const struct shm_msg *m, const char *payload, bool declined)
+static void run_message(struct run *x, const struct shm_msg *m, const char *payload, bool declined)
 {
 	struct ptl_request q;
 
@@ -468,7 +470,7 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload, bo
 		q.uid = x->who.uid;
 		q.jid = x->who.jid;
 		if (m->kind == SHM_GET)
-			take_get(x, &q, m->flags & SHM_LONG);
+			run_get(x, &q, m->flags & SHM_LONG);
 		else if (ptl_atomic_on_runs(q.atomic))
 			take_runs(x, &q, payload, m->size);
 		else if (m->kind == SHM_GETPUT || q.atomic)
@@ -478,11 +480,11 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload, bo
 				q.data = payload;
 				q.offered = declined;
 			}
-			take_put(x, &q, m, payload);
+			run_put(x, &q, m, payload);
 		}
 		break;
 	case SHM_ANSWER:
-		if (known(x, m))
+		if (sender_known(x, m))
 			ptl_engine_answer(x->e, m->op, m->op_gen, m->flags, m->length,
 					  (ptl_ni_fail_t)m->hdr_data, &x->who);
 		break;
@@ -553,12 +555,12 @@ static inline bool offerable(const struct shm_msg *m)
 }
 
 /* Return whether take_plain() can process it. */
-static inline bool plain(const struct shm_msg *m)
+static inline bool message_plain(const struct shm_msg *m)
 {
 	return offerable(m) || ONCE(m->kind) == SHM_ANSWER;
 }
 
-/* The following return the lines of the processed message; 0: it is for take_any(). */
+/* The following return the lines of the processed message; 0: it is for run_ring(). */
 
 /* Pass a put to the application's inline handler. *declined: the handler did not want it. */
 static inline uint32_t take_offered(struct ptl_engine *e, const struct shm_peer *p,
@@ -598,7 +600,7 @@ static inline uint32_t take_answer(struct ptl_engine *e, const struct shm_peer *
 
 	if (ONCE(m->size) || what > PTL_ANSWER_FAILED)
 		return 0;
-	if (names(e, p->index, op, gen, length))
+	if (names_op(e, p->index, op, gen, length))
 		ptl_engine_answer(e, op, gen, what, length, (ptl_ni_fail_t)ONCE(m->hdr_data), &who);
 	return 1;
 }
@@ -658,7 +660,7 @@ static unsigned int APART take_plain(struct shm *s, struct shm_peer *p, unsigned
 
 /* Process up to `most` messages of any kind; if `plainly`, stop before one that take_plain()
  * can process. Returns how many. `declined`: see take_plain(). */
-static unsigned int APART take_any(struct run *x, unsigned int most, bool plainly, bool declined)
+static unsigned int APART run_ring(struct run *x, unsigned int most, bool plainly, bool declined)
 {
 	struct shm_ring *r = x->from;
 	struct ahead ahead;
@@ -688,7 +690,7 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool plainl
 		if (x->e->v->r->hashed > PTL_MATCH_FAR)
 			look_ahead(x, &ahead, head);
 		if (m.kind != SHM_PAD) {
-			take(x, &m, payload, declined);
+			run_message(x, &m, payload, declined);
 			if (x->denied)
 				break;
 			declined = false;
@@ -698,7 +700,8 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool plainl
 		/* release: the lines were read before they become free */
 		ptl_set64(x->e, &r->ch->head, head + lines);
 		ptl_commit(x->e);
-	} while (n < most && shm_ring_any(r) && !(plainly && plain(shm_ring_line(r, r->ch->head))));
+	} while (n < most && shm_ring_any(r) &&
+		 !(plainly && message_plain(shm_ring_line(r, r->ch->head))));
 	return n;
 }
 
@@ -720,7 +723,7 @@ static void tell_space(struct shm *s, struct shm_peer *p)
 /* Return whether the next message is there and take_plain() can process it. */
 static inline bool plain_next(const struct shm_ring *r)
 {
-	return shm_ring_any(r) && plain(shm_ring_line(r, r->ch->head));
+	return shm_ring_any(r) && message_plain(shm_ring_line(r, r->ch->head));
 }
 
 /* Process messages that are not plain, or that the inline handler declined, and those behind
@@ -740,7 +743,7 @@ static unsigned int APART take_rest(struct shm *s, struct shm_peer *p, unsigned 
 	unsigned int n = 0;
 
 	do { /* each turn processes something: only a proxy can fail */
-		n += take_any(&x, most - n, plainly, declined);
+		n += run_ring(&x, most - n, plainly, declined);
 		declined = false;
 		if (plainly && n < most && plain_next(&p->in))
 			n += take_plain(s, p, most - n, &declined);
@@ -862,7 +865,7 @@ void shm_deliver_for(struct shm *s, struct shm_peer *p)
 		shm_helper_doorbell(p);
 		return;
 	}
-	n = shm_ring_any(x.from) ? take_any(&x, 64, false, false) : 0;
+	n = shm_ring_any(x.from) ? run_ring(&x, 64, false, false) : 0;
 	p->view.r->stat.counts[PTL_COUNT_RUN_BY_PEER] += n;
 	p->run_for += n;
 	if (x.denied) {

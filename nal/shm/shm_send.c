@@ -47,7 +47,7 @@ void shm_fill_payload(char *to, const struct shm_msg *m, const struct shm_span *
 }
 
 /* Allocate memory for a message of `size` bytes that must wait for room; NULL: out of memory. */
-static struct shm_deferred *hold(uint32_t size)
+static struct shm_deferred *hold_deferred(uint32_t size)
 {
 	return malloc(sizeof(struct shm_deferred) + size);
 }
@@ -165,7 +165,7 @@ void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const st
 		send_placed(p, m, payload, bytes);
 		return;
 	}
-	d = hold(m->size);
+	d = hold_deferred(m->size);
 	if (d)
 		send_held(s, p, d, m, payload, bytes);
 }
@@ -339,12 +339,6 @@ const char *shm_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 	return why ? why : "it answered to no call on this node";
 }
 
-/* An index out of range stays out of range: the target rejects and counts it. */
-static uint16_t clipped(uint32_t index)
-{
-	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
-}
-
 /* Wait a bounded time for the target to make room for a message. */
 static void __attribute__((noinline)) wait_room(struct shm *s, struct shm_peer *p, uint32_t size)
 {
@@ -369,7 +363,8 @@ static inline bool room_soon(struct shm *s, struct shm_peer *p, uint32_t size, u
 
 /* Send a put whose bytes are copied now: into the ring or, if few are deferred, into memory
  * until there is room. */
-static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const struct ptl_start *put)
+static int inject_into_ring(struct ptl_ni *ni, struct shm *s, struct shm_peer *p,
+			    const struct ptl_start *put)
 {
 	uint64_t *sr = ni->view.r->stat.sr;
 	uint32_t size = (uint32_t)put->length;
@@ -385,7 +380,7 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	placed = room_soon(s, p, size, &skip);
 	if (size && p->deferred_bytes > DEFERRED_MOST)
 		return PTL_NO_SPACE;
-	if (!placed && !(held = hold(size)))
+	if (!placed && !(held = hold_deferred(size)))
 		return PTL_NO_SPACE;
 	lazy = put->lazy && placed && !shm_ring_filling(&p->out);
 	if (placed)
@@ -399,8 +394,8 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	m->hdr_data = put->hdr_data;
 	m->op = PTL_NIL;
 	m->op_gen = (uint32_t)p->in.ch->head;
-	m->pt_index = clipped(put->pt_index);
-	m->ac_index = clipped(put->ac_index);
+	m->pt_index = ptl_clip_index(put->pt_index);
+	m->ac_index = ptl_clip_index(put->ac_index);
 	if (placed) {
 		send_header(m, size, seq, NULL, put->inject);
 		ask_ahead(p, size);
@@ -434,7 +429,7 @@ uint64_t shm_segment(struct ptl_ni *ni, ptl_process_id_t target)
 }
 
 static int __attribute__((noinline))
-start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_start *s)
+start_send(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_start *s)
 {
 	static const uint8_t kinds[] = {
 		[PTL_REQ_PUT] = SHM_PUT,
@@ -454,7 +449,7 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 	carries = s->kind != PTL_REQ_GET && !(is_long && s->kind == PTL_REQ_PUT);
 	size = !carries ? 0 : s->atomic ? s->operand : (uint32_t)s->length;
 	placed = room_soon(shm, p, size, &skip);
-	if (!placed && !(held = hold(size)))
+	if (!placed && !(held = hold_deferred(size)))
 		return PTL_NO_SPACE;
 	if (s->kind != PTL_REQ_PUT || s->ack || is_long) {
 		op = ptl_op_next(&ni->view, &op_gen);
@@ -483,8 +478,8 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 	m->hdr_data = s->hdr_data;
 	m->op = op;
 	m->op_gen = op_gen;
-	m->pt_index = clipped(s->pt_index);
-	m->ac_index = clipped(s->ac_index);
+	m->pt_index = ptl_clip_index(s->pt_index);
+	m->ac_index = ptl_clip_index(s->ac_index);
 	if (placed) {
 		send_header(m, size, seq, &payload, NULL);
 		ask_ahead(p, size);
@@ -505,5 +500,5 @@ int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 
 	if (!p)
 		return NAL_ELSEWHERE;
-	return s->inject ? inject(ni, shm, p, s) : start(ni, shm, p, s);
+	return s->inject ? inject_into_ring(ni, shm, p, s) : start_send(ni, shm, p, s);
 }

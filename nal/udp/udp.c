@@ -31,7 +31,7 @@ static struct udp *udp_of(struct ptl_ni *ni)
 	return ptl_net_of(ni, &nal_udp_ops)->state;
 }
 
-static struct net *net_of(struct ptl_ni *ni)
+static struct net *net_of_udp(struct ptl_ni *ni)
 {
 	return &udp_of(ni)->net;
 }
@@ -73,7 +73,7 @@ static void udp_describe(char *text, size_t len)
 /* ---- the socket ------------------------------------------------------------------------------ */
 
 /* What fits a datagram; `unknown` if the interface does not say. */
-static uint32_t carried_by(const struct udp *u, const char *ifname, uint32_t unknown)
+static uint32_t carried_by_interface(const struct udp *u, const char *ifname, uint32_t unknown)
 {
 	uint32_t headers = u->family == AF_INET6 ? HEADERS_6 : HEADERS_4, mtu = unknown + headers;
 	struct ifreq r = { .ifr_mtu = 0 };
@@ -89,8 +89,8 @@ static uint32_t carried_by(const struct udp *u, const char *ifname, uint32_t unk
 
 bool udp_narrow(struct udp *u)
 {
-	uint32_t mtu = carried_by(u, u->net.ni->address.ifname, u->mtu),
-		 local = carried_by(u, "lo", u->local_mtu);
+	uint32_t mtu = carried_by_interface(u, u->net.ni->address.ifname, u->mtu),
+		 local = carried_by_interface(u, "lo", u->local_mtu);
 	bool less = mtu < u->mtu || local < u->local_mtu;
 
 	u->mtu = mtu < u->mtu ? mtu : u->mtu;
@@ -127,7 +127,7 @@ static void set_options(struct udp *u)
 	}
 }
 
-static int bind_to(struct udp *u, const struct ptl_address *a, uint16_t port)
+static int bind_udp(struct udp *u, const struct ptl_address *a, uint16_t port)
 {
 	union udp_sockaddr s = { .any.sa_family = (sa_family_t)u->family };
 	socklen_t len = u->family == AF_INET6 ? sizeof(s.in6) : sizeof(s.in4);
@@ -161,18 +161,18 @@ static int bind_any(struct udp *u, const struct ptl_address *a)
 
 		if (end == list)
 			break;
-		if (port && port <= 65535 && bind_to(u, a, (uint16_t)port) == 0)
+		if (port && port <= 65535 && bind_udp(u, a, (uint16_t)port) == 0)
 			return 0;
 		list = *end == ':' ? end + 1 : end;
 	}
-	return bind_to(u, a, 0);
+	return bind_udp(u, a, 0);
 }
 
 /* Outside a job with cards the pid says what the port is, so that others find us. */
-static int take_port(struct udp *u, struct ptl_ni *ni, ptl_pid_t want)
+static int take_udp_port(struct udp *u, struct ptl_ni *ni, ptl_pid_t want)
 {
 	uint16_t port = ni->cards || want == PTL_PID_ANY ? 0 : net_port_of(want);
-	int err = port ? bind_to(u, &ni->address, port) : bind_any(u, &ni->address);
+	int err = port ? bind_udp(u, &ni->address, port) : bind_any(u, &ni->address);
 
 	if (err == -EADDRINUSE) {
 		base_warn("UDP port %u, which is that of pid %u, is taken by another program; ask "
@@ -228,11 +228,11 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 		return PTL_NO_SPACE;
 	}
 	set_options(u);
-	u->mtu = u->mtu_once = carried_by(u, ni->address.ifname, USUAL_MTU);
-	u->local_mtu = carried_by(u, "lo", USUAL_MTU);
+	u->mtu = u->mtu_once = carried_by_interface(u, ni->address.ifname, USUAL_MTU);
+	u->local_mtu = carried_by_interface(u, "lo", USUAL_MTU);
 	u->train = udp_train(u->mtu);
 	udp_recv_init(u);
-	err = take_port(u, ni, want);
+	err = take_udp_port(u, ni, want);
 	if (err != PTL_OK) {
 		udp_free(u);
 		return err;
@@ -252,7 +252,7 @@ static void udp_card(struct ptl_ni *ni, char *text, size_t len)
 		udp_addr_format(&s, text, len);
 }
 
-static bool parse_card(const void *link, const char *card, size_t len, struct net_addr *addr)
+static bool parse_udp_card(const void *link, const char *card, size_t len, struct net_addr *addr)
 {
 	const struct udp *u = link;
 
@@ -300,7 +300,7 @@ static const char *udp_join(struct ptl_ni *ni, const struct nal_job *job)
 	struct udp *u = udp_of(ni);
 
 	u->by_id = !job->card;
-	if (job->card && !net_ranks_take(&u->ranks, job, nal_udp_ops.name, parse_card, u))
+	if (job->card && !net_ranks_take(&u->ranks, job, nal_udp_ops.name, parse_udp_card, u))
 		return "out of memory";
 	u->net.ni = ni;
 	u->net.slot = ptl_net_of(ni, &nal_udp_ops);
@@ -337,39 +337,39 @@ static void udp_forked(struct ptl_ni *ni)
 
 static unsigned long udp_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	if (!net_lives(net_of(ni), id))
+	if (!net_lives(net_of_udp(ni), id))
 		return ULONG_MAX;
 	return id.nid == ni->id.nid ? 1 : 2;
 }
 
 static bool udp_knows(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_knows(net_of(ni), target);
+	return net_knows(net_of_udp(ni), target);
 }
 
 static bool udp_connect(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_connect(net_of(ni), target);
+	return net_connect(net_of_udp(ni), target);
 }
 
 static int udp_send(struct ptl_ni *ni, const struct ptl_start *s)
 {
-	return net_send(net_of(ni), s);
+	return net_send(net_of_udp(ni), s);
 }
 
 static bool udp_progress(struct ptl_ni *ni)
 {
-	return net_progress(net_of(ni));
+	return net_progress(net_of_udp(ni));
 }
 
 static uint64_t udp_arm(struct ptl_ni *ni)
 {
-	return net_arm(net_of(ni));
+	return net_arm(net_of_udp(ni));
 }
 
 static const char *udp_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_failed_over(net_of(ni), id);
+	return net_failed_over(net_of_udp(ni), id);
 }
 
 const struct nal_ops nal_udp_ops = {

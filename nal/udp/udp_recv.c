@@ -39,7 +39,7 @@ bool udp_can_join(int fd)
 	return setsockopt(fd, IPPROTO_UDP, UDP_GRO, &one, sizeof(one)) == 0;
 }
 
-static void ready(struct udp *u, uint32_t i)
+static void ready_datagram(struct udp *u, uint32_t i)
 {
 	struct msghdr *h = &u->in.msg[i].msg_hdr;
 
@@ -101,8 +101,8 @@ static size_t step_at(const uint8_t *bytes, size_t left, size_t size)
 
 /* A buffer with packets of `size` bytes, of which the last may be shorter, or with one that went
  * in segments of so many; `from` NULL: it was not asked. */
-static void take(struct udp *u, struct net *n, uint32_t i, const union udp_sockaddr *from,
-		 size_t len, size_t size)
+static void take_datagram(struct udp *u, struct net *n, uint32_t i, const union udp_sockaddr *from,
+			  size_t len, size_t size)
 {
 	const uint8_t *bytes = u->in.iov[i].iov_base;
 	struct net_addr addr;
@@ -193,7 +193,7 @@ static int receive_one(struct udp *u, struct net *n)
 
 	if (len < 0)
 		return (int)len;
-	take(u, n, 0, from, (size_t)len, dgram_packet_length(u->in.bytes, (size_t)len));
+	take_datagram(u, n, 0, from, (size_t)len, dgram_packet_length(u->in.bytes, (size_t)len));
 	return 1;
 }
 
@@ -202,14 +202,15 @@ static int receive_many(struct udp *u, struct net *n)
 	int k;
 
 	for (uint32_t i = 0; i < UDP_BUFFERS; i++)
-		ready(u, i);
+		ready_datagram(u, i);
 	k = recvmmsg(u->fd, u->in.msg, UDP_BUFFERS, MSG_DONTWAIT, NULL);
 	if (k < 0 && udp_call_refused(errno))
 		return receive_one(u, n);
 	for (int i = 0; i < k; i++) {
 		size_t len = u->in.msg[i].msg_len;
 
-		take(u, n, (uint32_t)i, &u->in.from[i], len, segment(&u->in.msg[i].msg_hdr, len));
+		take_datagram(u, n, (uint32_t)i, &u->in.from[i], len,
+			      segment(&u->in.msg[i].msg_hdr, len));
 	}
 	return k < 0 ? -errno : k;
 }

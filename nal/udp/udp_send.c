@@ -133,7 +133,8 @@ static size_t joined(struct iovec *iov, size_t parts)
 }
 
 /* All but the address. */
-static void wrap(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t first, uint32_t count)
+static void wrap_packets(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t first,
+			 uint32_t count)
 {
 	const struct udp_packet *a = &u->out.packet[first], *z = a + count - 1;
 
@@ -157,7 +158,7 @@ static void wrap(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t fi
 
 /* How many the kernel has taken, or -1. A single packet, as most are where somebody waits for an
  * answer, goes by the plainest call there is (see receive_one). */
-static int hand_over(const struct udp *u, struct mmsghdr *m, uint32_t n)
+static int send_messages(const struct udp *u, struct mmsghdr *m, uint32_t n)
 {
 	const struct msghdr *h = &m->msg_hdr;
 
@@ -181,9 +182,10 @@ static bool too_long(const struct udp *u, struct msghdr *h)
 }
 
 /* Sends parcels from `at` on; how many are gone, one way or another. */
-static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *waited, bool *again)
+static uint32_t send_some_datagrams(struct udp *u, struct mmsghdr *m, uint32_t n, bool *waited,
+				    bool *again)
 {
-	int k = hand_over(u, m, n);
+	int k = send_messages(u, m, n);
 	struct pollfd f = { .fd = u->fd, .events = POLLOUT };
 
 	if (k > 0) {
@@ -227,7 +229,7 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 	}
 }
 
-static void address(const struct udp *u, struct parcel *p, struct mmsghdr *m)
+static void address_parcel(const struct udp *u, struct parcel *p, struct mmsghdr *m)
 {
 	m->msg_hdr.msg_name = &p->to;
 	m->msg_hdr.msg_namelen = udp_addr_to(&p->to, &u->out.packet[p->first].to);
@@ -244,15 +246,15 @@ static void send_all(struct udp *u, struct udp_path *path)
 	while (at < u->out.packets) {
 		uint32_t k = alike(u, at);
 
-		wrap(u, &parcel[n], &m[n], at, k);
+		wrap_packets(u, &parcel[n], &m[n], at, k);
 		n++;
 		at += k;
 	}
 	at = path ? udp_path_send_all(path, m, n) : 0;
 	for (uint32_t i = at; i < n; i++)
-		address(u, &parcel[i], &m[i]);
+		address_parcel(u, &parcel[i], &m[i]);
 	for (; at < n && tries < 2 * UDP_PACKETS; tries++)
-		at += send_some(u, m + at, n - at, &waited, &again);
+		at += send_some_datagrams(u, m + at, n - at, &waited, &again);
 }
 
 void udp_flush(void *link)

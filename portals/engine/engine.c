@@ -29,8 +29,8 @@ static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int3
 	t->md_eq = md->eq;
 }
 
-/* The record that the next event of a queue goes to. It is filled in place; post_event() makes it an
- * event. */
+/* The record that the next event of a queue goes to. The caller fills it in place, and post_event()
+ * makes it an event. */
 static struct ptl_evt *next_evt(const struct ptl_view *v, uint32_t eq_index)
 {
 	const struct ptl_eq *eq = &v->eq[eq_index];

@@ -17,7 +17,6 @@
 #include "base/log.h"
 #include "base/shared.h"
 
-#define PAGE       4096ull
 #define NLANDINGS  (1u << 16)
 #define NOPS       (1u << 20)
 #define ARENA_SIZE (16ull << 30)
@@ -46,11 +45,6 @@ static const char *const part_text[PTL_PARTS] = {
 	[PTL_PART_ARENA] = "event queues and vectors",
 };
 
-static uint64_t ptl_page_up(uint64_t n)
-{
-	return (n + PAGE - 1) & ~(PAGE - 1);
-}
-
 /* ---- where everything is --------------------------------------------------------------------- */
 
 /* The number of hash buckets for `mes` entries, a power of two. */
@@ -76,7 +70,7 @@ struct layout {
 	uint64_t far, end;
 };
 
-static uint64_t take_bytes(uint64_t *at, uint64_t n, uint64_t size)
+static uint64_t lay_out_part(uint64_t *at, uint64_t n, uint64_t size)
 {
 	uint64_t off = *at;
 
@@ -90,10 +84,10 @@ static void lay_out(struct layout *l, const struct sizes *z)
 	uint64_t at = ptl_page_up(sizeof(struct ptl_region));
 	uint64_t slots = (uint64_t)(lim->max_mes > lim->max_mds ? lim->max_mes : lim->max_mds);
 
-	l->pt = take_bytes(&at, (uint64_t)lim->max_pt_index + 1, sizeof(struct ptl_pt));
-	l->ac = take_bytes(&at, (uint64_t)lim->max_ac_index + 1, sizeof(struct ptl_ac));
-	l->eq = take_bytes(&at, (uint64_t)lim->max_eqs, sizeof(struct ptl_eq));
-	l->nal = take_bytes(&at, z->nal, 1);
+	l->pt = lay_out_part(&at, (uint64_t)lim->max_pt_index + 1, sizeof(struct ptl_pt));
+	l->ac = lay_out_part(&at, (uint64_t)lim->max_ac_index + 1, sizeof(struct ptl_ac));
+	l->eq = lay_out_part(&at, (uint64_t)lim->max_eqs, sizeof(struct ptl_eq));
+	l->nal = lay_out_part(&at, z->nal, 1);
 	l->fixed = at;
 	l->size[PTL_PART_BUCKET] = bucket_count(lim->max_mes) * sizeof(uint32_t);
 	l->size[PTL_PART_SLOT] = slots * sizeof(struct ptl_slot);
@@ -103,10 +97,10 @@ static void lay_out(struct layout *l, const struct sizes *z)
 	l->size[PTL_PART_ARENA] = z->arena;
 	for (int k = 0; k < PTL_PARTS; k++) {
 		/* an empty part is mapped, too */
-		l->size[k] = l->size[k] ? ptl_page_up(l->size[k]) : PAGE;
-		l->off[k] = take_bytes(&at, l->size[k], 1);
+		l->size[k] = l->size[k] ? ptl_page_up(l->size[k]) : PTL_PAGE;
+		l->off[k] = lay_out_part(&at, l->size[k], 1);
 	}
-	l->far = take_bytes(&at, z->far, 1);
+	l->far = lay_out_part(&at, z->far, 1);
 	l->end = at;
 }
 
@@ -122,7 +116,7 @@ static bool fit(struct sizes *z, struct layout *l, uint64_t most)
 {
 	ptl_ni_limits_t *lim = &z->limits;
 
-	while (z->arena > most / 4 && z->arena > PAGE)
+	while (z->arena > most / 4 && z->arena > PTL_PAGE)
 		z->arena /= 2;
 	for (;;) {
 		lay_out(l, z);
@@ -227,7 +221,7 @@ static int map_parts(struct ptl_view *v, int fd, const struct layout *l)
 	for (int k = 0; k < PTL_PARTS; k++) {
 		uint64_t now = __atomic_load_n(&v->r->part_now[k], __ATOMIC_RELAXED);
 
-		if (!now || now > l->size[k] || now % PAGE)
+		if (!now || now > l->size[k] || now % PTL_PAGE)
 			return -EPROTO;
 		v->part[k].at = map(fd, l->off[k], now);
 		if (!v->part[k].at)
@@ -247,7 +241,7 @@ int ptl_region_follow(struct ptl_view *v)
 	for (int k = 0; k < PTL_PARTS && !err; k++) {
 		uint64_t now = __atomic_load_n(&v->r->part_now[k], __ATOMIC_RELAXED);
 
-		if (now > v->part_size[k] || now % PAGE)
+		if (now > v->part_size[k] || now % PTL_PAGE)
 			err = -EPROTO;
 		else if (now > v->part[k].bytes)
 			err = stretch(v, (enum ptl_part)k, now);

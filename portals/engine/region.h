@@ -37,6 +37,13 @@
 #define PTL_OBJ_HANDLER   0x20u /* EQ: has an event handler */
 #define PTL_OBJ_FREE      0x40u /* MD: on the free list (md_free) */
 
+#define PTL_PAGE 4096ull /* unit of the parts of a region, in bytes */
+
+static inline uint64_t ptl_page_up(uint64_t bytes)
+{
+	return (bytes + PTL_PAGE - 1) & ~(PTL_PAGE - 1);
+}
+
 static inline uint32_t ptl_obj_gen(uint32_t state)
 {
 	return state >> 8 & 0xff;

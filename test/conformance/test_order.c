@@ -80,48 +80,49 @@ static size_t total_size(uint64_t count)
 
 static void puts_start_in_the_order_of_their_calls(void)
 {
-	enum { COUNT = 20000 };
+	const uint64_t count = pt_rounds(20000);
 	unsigned char *place = NULL;
 	ptl_handle_eq_t eq = PTL_EQ_NONE;
 
 	pt_open();
 	if (pt_is_target()) {
-		place = malloc(total_size(COUNT));
+		place = malloc(total_size(count));
 		pt_true(place != NULL);
-		eq = pt_eq(2 * COUNT);
-		pt_post(PORTAL, 0, pt_md(place, total_size(COUNT), PTL_MD_OP_PUT, eq), PTL_RETAIN,
+		eq = pt_eq(2 * count);
+		pt_post(PORTAL, 0, pt_md(place, total_size(count), PTL_MD_OP_PUT, eq), PTL_RETAIN,
 			NULL);
 	}
 	pt_barrier();
 	if (pt_is_initiator())
-		send_numbered(pt_target(), COUNT, 0);
+		send_numbered(pt_target(), count, 0);
 	if (pt_target_is_away())
 		pt_barrier(); /* the target stays outside until all is sent */
 	if (pt_is_target())
-		expect_numbered(eq, place, COUNT);
+		expect_numbered(eq, place, count);
 	free(place);
 }
 
 static void every_pair_is_ordered_in_both_directions(void)
 {
-	enum { COUNT = 3000, PROCS = 4 };
+	enum { PROCS = 4 };
+	const uint64_t count = pt_rounds(3000);
 	unsigned char *place[PROCS];
 	ptl_handle_eq_t eq[PROCS];
 
 	pt_open();
 	for (int i = 0; i < pt_size; i++) {
-		place[i] = malloc(total_size(COUNT));
+		place[i] = malloc(total_size(count));
 		pt_true(place[i] != NULL);
-		eq[i] = pt_eq(2 * COUNT);
+		eq[i] = pt_eq(2 * count);
 		pt_post(PORTAL, (ptl_match_bits_t)i,
-			pt_md(place[i], total_size(COUNT), PTL_MD_OP_PUT, eq[i]), PTL_RETAIN, NULL);
+			pt_md(place[i], total_size(count), PTL_MD_OP_PUT, eq[i]), PTL_RETAIN, NULL);
 	}
 	pt_barrier();
-	send_numbered(pt_id((pt_rank + 1) % pt_size), COUNT, (ptl_match_bits_t)pt_rank);
-	send_numbered(pt_id((pt_rank + pt_size - 1) % pt_size), COUNT, (ptl_match_bits_t)pt_rank);
+	send_numbered(pt_id((pt_rank + 1) % pt_size), count, (ptl_match_bits_t)pt_rank);
+	send_numbered(pt_id((pt_rank + pt_size - 1) % pt_size), count, (ptl_match_bits_t)pt_rank);
 	for (int i = 0; i < pt_size; i++)
 		if (i == (pt_rank + 1) % pt_size || i == (pt_rank + pt_size - 1) % pt_size)
-			expect_numbered(eq[i], place[i], COUNT);
+			expect_numbered(eq[i], place[i], count);
 	pt_barrier();
 }
 
@@ -242,7 +243,7 @@ static void a_burst_arrives_though_its_sender_left(uint64_t count, size_t length
 
 static void short_messages_arrive_though_their_sender_left(void)
 {
-	a_burst_arrives_though_its_sender_left(20000, 8);
+	a_burst_arrives_though_its_sender_left(pt_rounds(20000), 8);
 }
 
 static void long_messages_arrive_though_their_sender_left(void)

@@ -182,8 +182,8 @@ READERS = ('base/config.c', 'test/ofi/environ.c', 'test/ofi/unload.c', 'test/sup
            'test/net/mixed.c')
 
 
-# Folders whose static functions have names of their own, each among all of them; the others are to follow.
-NAMED = ('mpi_shim/',)
+# Folders whose static functions have names of their own, each among all of them.
+NAMED = ('base/', 'portals/', 'nal/', 'runtime/', 'tools/', 'mpi_shim/', 'mpifort/')
 
 ATTRIBUTE = re.compile(r'__attribute__\(\(.*?\)\)\s', re.DOTALL)
 STATIC = re.compile(r'^static\b[^;={}()]*?\b(\w+)\([^;{}]*\)\n\{', re.MULTILINE)

@@ -169,6 +169,11 @@ double pt_slow(void)
 #endif
 }
 
+uint64_t pt_rounds(uint64_t usual)
+{
+	return usual / (uint64_t)pt_slow();
+}
+
 /* Where more wants to run than there are cores for, everything takes as much longer. */
 double pt_patience(double seconds)
 {

@@ -116,8 +116,9 @@ int pt_stat_lines(pid_t pid, const char *what, uint64_t *sum);
 /* That sum; 0 also if no line says it, as portals-stat leaves out what never happened. */
 uint64_t pt_stat(pid_t pid, const char *what);
 #define PT_FAULTS "faults made on request"
-double pt_slow(void); /* how much longer things take in this build (sanitizers) */
-void pt_pause(void);  /* one round of polling: gives the core away */
+double pt_slow(void);               /* how much longer things take in this build (sanitizers) */
+uint64_t pt_rounds(uint64_t usual); /* as many as take as long in this build */
+void pt_pause(void);                /* one round of polling: gives the core away */
 /* That many seconds here and now: in this build, on a machine as busy as this one. */
 double pt_patience(double seconds);
 /* Waits, outside the library, until cond holds; fails after secs seconds. */
@@ -215,6 +216,7 @@ struct pt_buf {
 };
 
 unsigned char pt_pattern(uint64_t seed, size_t i);
+void pt_pattern_block(unsigned char *to, size_t len, uint64_t seed, size_t from);
 void pt_fill(void *p, size_t len, uint64_t seed, size_t from);
 void pt_check_pattern(const void *p, size_t len, uint64_t seed, size_t from, const char *file,
 		      int line);

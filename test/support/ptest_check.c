@@ -204,28 +204,40 @@ const size_t pt_sizes[] = {
 };
 const size_t pt_size_count = sizeof(pt_sizes) / sizeof(pt_sizes[0]);
 
-unsigned char pt_pattern(uint64_t seed, size_t i)
+enum { PATTERN_BLOCK = 4096 }; /* bytes of the pattern that are made at a time */
+
+static size_t block_at(size_t at, size_t len)
 {
-	return (unsigned char)(((uint32_t)i + (uint32_t)seed * 0x9e3779b9u) * 2654435761u >> 24);
+	return len - at < PATTERN_BLOCK ? len - at : PATTERN_BLOCK;
 }
 
 void pt_fill(void *p, size_t len, uint64_t seed, size_t from)
 {
-	unsigned char *b = p;
+	unsigned char block[PATTERN_BLOCK], *b = p;
 
-	for (size_t i = 0; i < len; i++)
-		b[i] = pt_pattern(seed, from + i);
+	for (size_t at = 0; at < len; at += PATTERN_BLOCK) {
+		pt_pattern_block(block, block_at(at, len), seed, from + at);
+		memcpy(b + at, block, block_at(at, len));
+	}
 }
 
 void pt_check_pattern(const void *p, size_t len, uint64_t seed, size_t from, const char *file,
 		      int line)
 {
+	unsigned char block[PATTERN_BLOCK];
 	const unsigned char *b = p;
 
-	for (size_t i = 0; i < len; i++)
-		if (b[i] != pt_pattern(seed, from + i))
-			pt_fail(file, line, "byte %zu of %zu is 0x%02x, not 0x%02x (pattern %llu)",
-				i, len, b[i], pt_pattern(seed, from + i), (unsigned long long)seed);
+	for (size_t at = 0; at < len; at += PATTERN_BLOCK) {
+		pt_pattern_block(block, block_at(at, len), seed, from + at);
+		if (!memcmp(b + at, block, block_at(at, len)))
+			continue;
+		for (size_t i = at; i < len; i++)
+			if (b[i] != pt_pattern(seed, from + i))
+				pt_fail(file, line,
+					"byte %zu of %zu is 0x%02x, not 0x%02x (pattern %llu)", i,
+					len, b[i], pt_pattern(seed, from + i),
+					(unsigned long long)seed);
+	}
 }
 
 static void *allocate(size_t bytes)

@@ -63,7 +63,8 @@ static uint64_t may_owe(const struct dgram *m, const struct dgram_head *h)
 
 /* Packet `pn` was accepted: record what to acknowledge, and when. A packet out of order is
  * acknowledged at once. */
-static void note_packet(struct dgram *m, struct dgram_rec *r, const struct dgram_head *h, bool asks)
+static void record_packet(struct dgram *m, struct dgram_rec *r, const struct dgram_head *h,
+			  bool asks)
 {
 	struct dgram_conn *c = r->conn;
 	bool in_order = h->pn == r->rx_pn + 1;
@@ -175,7 +176,7 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 		m->stats.bytes_in += len;
 	}
 	if (all == TAKEN)
-		note_packet(m, r, h, asks);
+		record_packet(m, r, h, asks);
 	if (late && all == TAKEN && may_wait(m, r)) {
 		m->late.from = r;
 		m->late.at = m->now;

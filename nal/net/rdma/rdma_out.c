@@ -31,7 +31,7 @@ struct rdma_slab {
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-static bool grow_records(struct rdma *d)
+static bool grow_rdma_records(struct rdma *d)
 {
 	size_t each = ((size_t)d->limits.packet + 63) & ~(size_t)63;
 	struct rdma_slab *s = calloc(1, sizeof(*s));
@@ -62,7 +62,7 @@ static bool grow_records(struct rdma *d)
 
 bool rdma_reserve(struct rdma *d)
 {
-	return grow_records(d);
+	return grow_rdma_records(d);
 }
 
 static struct rdma_packet *small_new(struct rdma *d, size_t len)
@@ -98,7 +98,7 @@ new_rdma_packet(struct rdma *d, size_t len, bool data)
 	if (len <= d->limits.copied && len <= SMALL)
 		return small_get(d);
 	if (d->free_count <= SPARE && d->packets < PACKETS_MOST && !d->full)
-		d->full = !grow_records(d);
+		d->full = !grow_rdma_records(d);
 	if (d->free_count <= (data ? SPARE : 0))
 		return NULL;
 	k = d->free_packets;
