@@ -51,12 +51,24 @@ static unsigned long sleeps(void)
 	return n;
 }
 
+/* The thread is started, but may not have run yet: wait until it sleeps. */
+static unsigned long first_sleeps(void)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	double end = pt_now() + 60;
+	unsigned long n;
+
+	while (!(n = sleeps()) && pt_now() < end)
+		nanosleep(&nap, NULL);
+	return n;
+}
+
 /* Calls, again and again, with a thread's chance to run in between. */
 static unsigned long sleeps_meanwhile(void)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 	ptl_handle_eq_t none = pt_eq(8);
-	unsigned long before = sleeps();
+	unsigned long before = first_sleeps();
 	ptl_event_t ev;
 
 	pt_true(before > 0);

@@ -25,8 +25,8 @@ run() {
 # The same in the background; leaves job (its pid).
 start() {
 	: >"$dir/out" # nobody must see what the last one wrote
-	# a background process of a script begins with these ignored
-	env --default-signal=INT,QUIT "$mpiexec" "$@" >"$dir/out" 2>"$dir/err" </dev/null &
+	# a background process of a script begins with the first two ignored, nohup ignores the third
+	env --default-signal=INT,QUIT,HUP "$mpiexec" "$@" >"$dir/out" 2>"$dir/err" </dev/null &
 	job=$!
 }
 
