@@ -163,6 +163,12 @@ typedef struct {
 /* Returns 0 to decline the message. It must not call any Portals function. */
 typedef int (*ptl_inline_handler_t)(const ptl_arrival_t *arrival);
 
+/* Names of the last release, good for one more. */
+#define PTL_MD_OFFER     PTL_MD_INLINE
+#define PTL_TAKEN        PTL_HANDLED
+#define PTL_TAKEN_ENOUGH PTL_HANDLED_ENOUGH
+typedef ptl_inline_handler_t ptl_taker_t;
+
 /* A timeout of PtlEQPollMany: poll, as with 0, and never yield the processor. It is for
  * callers that hold a lock other threads need. With 0, a caller that polls in vain many times
  * yields where the processors are oversubscribed. */
@@ -174,7 +180,7 @@ typedef int (*ptl_inline_handler_t)(const ptl_arrival_t *arrival);
  * events are missing before the last one. event.md.eq_handle names the queue. PTL_SEGV also if
  * max < 1.
  *
- * `inline_handler`, if not NULL, is called by this thread during this call. It sees the puts
+ * `handler`, if not NULL, is called by this thread during this call. It sees the puts
  * that a descriptor with PTL_MD_INLINE accepts, in the order of their arrival, as long as the
  * descriptor's queue is empty. A put that it handles is over: nothing is stored, the
  * descriptor stays as it is, and there is no event. A put that it declines goes the ordinary
@@ -189,7 +195,7 @@ typedef int (*ptl_inline_handler_t)(const ptl_arrival_t *arrival);
  * With PTL_TIME_LOOK, PTL_EQ_EMPTY and *count -1 mean that a yield was due here. The caller
  * then calls sched_yield as soon as it holds no lock.
  */
-int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_inline_handler_t inline_handler,
+int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_inline_handler_t handler,
 		  ptl_event_t *events, int max, int *count);
 
 /*
@@ -202,7 +208,7 @@ int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl
  * semantics. PTL_SEGV also if word is NULL.
  */
 int PtlEQPollWatch(ptl_handle_eq_t *eq_handles, int size, const uint64_t *word, uint64_t least,
-		   ptl_inline_handler_t inline_handler, ptl_event_t *events, int max, int *count);
+		   ptl_inline_handler_t handler, ptl_event_t *events, int max, int *count);
 
 /*
  * Why the last PtlInit or PtlNIInit of this thread failed: the warnings of the thread since

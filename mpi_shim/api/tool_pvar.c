@@ -236,6 +236,15 @@ int PMPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosi
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
+/* The last release called what goes through shared memory mpi_coll_NAME_hub; good for one more. */
+static bool is_old_name(const char *name, const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > 4 && strcmp(text + len - 4, "_shm") == 0 && strlen(name) == len &&
+	       strncmp(name, text, len - 3) == 0 && strcmp(name + len - 4, "_hub") == 0;
+}
+
 MPI_WEAK(MPI_T_pvar_get_index);
 int PMPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index)
 {
@@ -248,7 +257,8 @@ int PMPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index)
 		return mpi_tool_leave(MPI_T_ERR_INVALID);
 	for (int i = 0; i < mpi_tool_pvar_count(); i++) {
 		name_of_pvar(i, text);
-		if (strcmp(text, name) == 0 && class_of_pvar(i) == var_class) {
+		if ((strcmp(text, name) == 0 || is_old_name(name, text)) &&
+		    class_of_pvar(i) == var_class) {
 			*pvar_index = i;
 			return mpi_tool_leave(MPI_SUCCESS);
 		}
