@@ -270,7 +270,7 @@ static void take_all_but(int p, int n)
 {
 	enter(p);
 	for (uint32_t s = 0; s < MPI_CONTEXT_SLOTS && mpi_contexts_free() > n; s++)
-		take_slot(s);
+		take_context_slot(s);
 	leave(p);
 }
 
