@@ -23,7 +23,7 @@ struct header {
 
 static_assert(sizeof(struct header) + MPI_SHMCOLL_HEADERS * sizeof(uint64_t) <=
 		      MPI_SHMCOLL_BYTES / 2,
-	      "a letter has room for blocks, too");
+	      "a header has room for blocks, too");
 
 /* More barriers than BARRIERS_FEW are worth it only if each rank gives BARRIER_BYTES in each,
  * on average. */

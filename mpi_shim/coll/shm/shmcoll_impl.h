@@ -84,7 +84,7 @@ struct mpi_shmcoll_slot {
 	_Atomic uint64_t call[MPI_CALLS_KEPT]; /* the last ones, by number */
 };
 
-static_assert(sizeof(struct mpi_shmcoll_slot) == 64, "a seat has a cache line of its own");
+static_assert(sizeof(struct mpi_shmcoll_slot) == 64, "a slot has a cache line of its own");
 
 struct mpi_shmcoll_flag {
 	_Alignas(64) _Atomic uint64_t number;
@@ -101,7 +101,7 @@ struct mpi_shmcoll_small_slot {
 	char data[MPI_SHMCOLL_SMALL_SLOT];
 };
 
-static_assert(sizeof(struct mpi_shmcoll_small_slot) == 16, "notes share cache lines");
+static_assert(sizeof(struct mpi_shmcoll_small_slot) == 16, "small slots share cache lines");
 
 /* Then slots[n], cpus[n], flags[DEPTH][n], results[DEPTH], notes[n][SMALL_SLOTS],
  * places[DEPTH][n + 1]; the last cell is the result's; longs[LONGS][n + 1] likewise. */
