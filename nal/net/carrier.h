@@ -121,8 +121,8 @@ struct net_out {
 	X(BAD_ACK, "bad acknowledgement") /* of packets that were never sent */                    \
 	X(NO_CREDIT, "beyond the credit") /* a message beyond the credit we advertised */          \
 	X(NO_ROOM, "no room") /* too many messages wait for an earlier one, or out of memory */    \
-	X(EARLY, "before its header")     /* a segment of a body whose header has not arrived */   \
-	X(OUTSIDE, "outside its landing") /* a segment of a body beyond what was asked for */
+	X(EARLY, "before its header")      /* a segment of a body whose header has not arrived */  \
+	X(OUTSIDE, "outside its delivery") /* a segment of a body beyond what was asked for */
 
 enum net_drop {
 #define NET_DROP_NAME(name, text) NET_DROP_##name,

@@ -458,7 +458,7 @@ void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s)
 	struct net *n = user;
 
 	(void)peer;
-	if (b->l.kind == PTL_LAND_REPLY) {
+	if (b->l.kind == PTL_DELIVERY_REPLY) {
 		net_reply_landed(n, b, s);
 		return;
 	}

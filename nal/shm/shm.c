@@ -151,8 +151,8 @@ static void revoke_deliveries(struct shm *s)
 	uint64_t end = base_now_ns() + LINGER_NS;
 
 	/* the view's own bound: peers can write to the region */
-	for (uint32_t i = 0; i < v->r->deliveries_high && i < v->nlandings; i++) {
-		struct ptl_delivery *l = &v->land[i];
+	for (uint32_t i = 0; i < v->r->deliveries_high && i < v->ndeliveries; i++) {
+		struct ptl_delivery *l = &v->delivery[i];
 		uint64_t gone = (uint64_t)l->gen << 32 | UINT32_MAX;
 		uint32_t out;
 

@@ -253,7 +253,8 @@ static void forget_slot(const struct job *j, struct shm_slot *slot)
 	_Atomic uint32_t *busy = &j->pipe->ch->slots_busy;
 	uint32_t was = 0;
 
-	if (i >= v->nlandings || __atomic_load_n(&v->land[i].gen, __ATOMIC_ACQUIRE) == slot->gen ||
+	if (i >= v->ndeliveries ||
+	    __atomic_load_n(&v->delivery[i].gen, __ATOMIC_ACQUIRE) == slot->gen ||
 	    !atomic_compare_exchange_strong(busy, &was, 1))
 		return;
 	atomic_store_explicit(&slot->full, 0, memory_order_release);
@@ -375,8 +376,8 @@ static bool both_ways(const struct job *j)
 {
 	const struct ptl_flow *f = &j->s->ni->view.r->flow[j->p->index];
 
-	return (f->land[PTL_LIST_PUT].first || f->op[PTL_LIST_GET].first) &&
-	       (f->op[PTL_LIST_PUT].first || f->land[PTL_LIST_GET].first);
+	return (f->delivery[PTL_LIST_PUT].first || f->op[PTL_LIST_GET].first) &&
+	       (f->op[PTL_LIST_PUT].first || f->delivery[PTL_LIST_GET].first);
 }
 
 static uint32_t claim_chunks(const struct job *j)
@@ -391,10 +392,10 @@ static bool several(const struct job *j)
 	int lists = 0;
 
 	for (int kind = 0; kind < PTL_LISTS; kind++) {
-		if (f->land[kind].first != f->land[kind].last ||
+		if (f->delivery[kind].first != f->delivery[kind].last ||
 		    f->op[kind].first != f->op[kind].last)
 			return true;
-		lists += (f->land[kind].first != 0) + (f->op[kind].first != 0);
+		lists += (f->delivery[kind].first != 0) + (f->op[kind].first != 0);
 	}
 	return lists > 1;
 }
@@ -550,7 +551,7 @@ static void swap_spans(struct job *j)
 
 static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 {
-	struct ptl_delivery *l = &s->ni->view.land[i];
+	struct ptl_delivery *l = &s->ni->view.delivery[i];
 	struct shm_peer *p = l->peer < SHM_CHANNELS ? s->peer[l->peer] : NULL;
 	struct ptl_op *op;
 	uint64_t offset;
@@ -603,9 +604,9 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 	uint64_t offset;
 
 	if (!at || !p || p->state != SHM_LIVE || p->index == SHM_SELF || !shm_peer_follow(s, p) ||
-	    at > p->view.nlandings)
+	    at > p->view.ndeliveries)
 		return false;
-	l = &p->view.land[at - 1];
+	l = &p->view.delivery[at - 1];
 	md = __atomic_load_n(&l->md, __ATOMIC_RELAXED);
 	offset = __atomic_load_n(&l->offset, __ATOMIC_RELAXED);
 	*j = (struct job){
@@ -654,8 +655,8 @@ static bool step_deliveries(struct shm *s, uint32_t i, bool help)
 
 	x.n = 0;
 	x.bytes = 0;
-	for (int looks = 0; i < v->nlandings && looks < LOOKS_MOST; looks++) {
-		uint32_t next = v->land[i].next;
+	for (int looks = 0; i < v->ndeliveries && looks < LOOKS_MOST; looks++) {
+		uint32_t next = v->delivery[i].next;
 
 		any |= as_target(s, i, help, &j) && step(&j, &x);
 		if (is_full(&x))
@@ -700,7 +701,7 @@ static bool step_all(struct shm *s, bool alone, bool help)
 		if (alone && i != SHM_SELF && (!s->peer[i]->cma || shm_attends(&s->peer[i]->view)))
 			continue;
 		for (int kind = 0; kind < PTL_LISTS; kind++) {
-			any |= step_deliveries(s, f->land[kind].first - 1, help);
+			any |= step_deliveries(s, f->delivery[kind].first - 1, help);
 			any |= step_ops(s, f->op[kind].first - 1, help);
 		}
 	}

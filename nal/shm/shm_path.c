@@ -88,7 +88,7 @@ void shm_path_init(struct shm_peer *p)
 
 static bool has_one(const struct ptl_flow *f)
 {
-	const struct ptl_list *put = &f->land[PTL_LIST_PUT], *get = &f->land[PTL_LIST_GET];
+	const struct ptl_list *put = &f->delivery[PTL_LIST_PUT], *get = &f->delivery[PTL_LIST_GET];
 
 	return put->first ? put->first == put->last && !get->first : get->first == get->last;
 }
@@ -124,7 +124,7 @@ void shm_path_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 			now = base_now_ns();
 	}
 	/* what continues is timed from here on */
-	p->busy_since = p->timed && (f->land[0].first || f->land[1].first) ? now : 0;
+	p->busy_since = p->timed && (f->delivery[0].first || f->delivery[1].first) ? now : 0;
 }
 
 /* ---- when oversubscribed --------------------------------------------------------------------- */

@@ -111,8 +111,8 @@ static bool deliveries_full(struct run *x)
 {
 	const struct ptl_view *v = x->e->v;
 
-	if (!x->e->undo || v->r->delivery_free < v->nlandings ||
-	    v->r->deliveries_high < v->nlandings || !ptl_may_grow(v, PTL_PART_LAND))
+	if (!x->e->undo || v->r->delivery_free < v->ndeliveries ||
+	    v->r->deliveries_high < v->ndeliveries || !ptl_may_grow(v, PTL_PART_DELIVERY))
 		return false;
 	x->denied = x->dear = true;
 	return true;
@@ -144,14 +144,14 @@ static void begin_long(struct run *x, struct ptl_delivery *l)
 	if (l->kind == PTL_REQ_GET) {
 		struct shm_msg spare, *m = answer_begin(x, SHM_GRANT, 0, &spare);
 
-		m->remote_offset = i | (uint64_t)x->e->v->land[i].gen << 32;
+		m->remote_offset = i | (uint64_t)x->e->v->delivery[i].gen << 32;
 		m->length = l->mlength;
 		m->op = l->op;
 		m->op_gen = l->op_gen;
 		answer_end(x, m, &spare, NULL, NULL);
 	} else {
 		/* tell the initiator where it can help; release: the delivery is complete */
-		__atomic_store_n(&initiator->op[l->op].delivery_gen, x->e->v->land[i].gen,
+		__atomic_store_n(&initiator->op[l->op].delivery_gen, x->e->v->delivery[i].gen,
 				 __ATOMIC_RELAXED);
 		__atomic_store_n(&initiator->op[l->op].delivery, i + 1, __ATOMIC_RELEASE);
 	}
@@ -417,10 +417,10 @@ static void APART take_grant(struct run *x, const struct shm_msg *m)
 static void APART take_fetched(struct run *x, const struct shm_msg *m)
 {
 	uint32_t i = (uint32_t)m->remote_offset, gen = (uint32_t)(m->remote_offset >> 32);
-	struct ptl_delivery *l = &x->e->v->land[i];
+	struct ptl_delivery *l = &x->e->v->delivery[i];
 	ptl_ni_fail_t fail = (ptl_ni_fail_t)m->hdr_data;
 
-	if (i >= x->e->v->nlandings || l->gen != gen || !(gen & 1) || l->peer != x->sender ||
+	if (i >= x->e->v->ndeliveries || l->gen != gen || !(gen & 1) || l->peer != x->sender ||
 	    l->md >= x->e->v->mds || (l->kind != PTL_REQ_PUT && l->kind != PTL_REQ_GET)) {
 		ptl_count_drop(x->e, PTL_DROP_STALE, 0);
 		return;

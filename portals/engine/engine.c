@@ -227,7 +227,7 @@ static const uint8_t start_event[] = {
 	[PTL_REQ_PUT] = PTL_EVENT_PUT_START,
 	[PTL_REQ_GET] = PTL_EVENT_GET_START,
 	[PTL_REQ_GETPUT] = PTL_EVENT_GETPUT_START,
-	[PTL_LAND_REPLY] = PTL_EVENT_REPLY_START,
+	[PTL_DELIVERY_REPLY] = PTL_EVENT_REPLY_START,
 };
 
 /* Begin the operation of *l on its MD: activity, pending, START. */
@@ -398,7 +398,7 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_delivery *l, ptl_ni_
 	uint32_t cause = l->link;
 
 	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_END_DISABLE) &&
-	    !(l->kind == PTL_LAND_REPLY && fail == PTL_NI_OK && l->mlength == l->rlength &&
+	    !(l->kind == PTL_DELIVERY_REPLY && fail == PTL_NI_OK && l->mlength == l->rlength &&
 	      end_taken(e, md, PTL_EVENT_REPLY_END, l->match_bits, l->mlength, l->initiator))) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
@@ -409,7 +409,7 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_delivery *l, ptl_ni_
 		unlink_delivery(e, l, cause, fail);
 }
 
-/* ---- landing records ------------------------------------------------------------------------- */
+/* ---- delivery records -----------------------------------------------------------------------*/
 
 static struct ptl_flow *flow_of(struct ptl_engine *e, uint32_t peer)
 {
@@ -418,7 +418,7 @@ static struct ptl_flow *flow_of(struct ptl_engine *e, uint32_t peer)
 
 static struct ptl_list *delivery_list(struct ptl_engine *e, const struct ptl_delivery *l)
 {
-	return &flow_of(e, l->peer)->land[l->kind == PTL_REQ_GET ? PTL_LIST_GET : PTL_LIST_PUT];
+	return &flow_of(e, l->peer)->delivery[l->kind == PTL_REQ_GET ? PTL_LIST_GET : PTL_LIST_PUT];
 }
 
 static void count_flowing(struct ptl_engine *e, uint32_t more)
@@ -433,15 +433,15 @@ uint32_t ptl_delivery_alloc(struct ptl_engine *e, const struct ptl_delivery *fro
 	uint32_t i = r->delivery_free, last;
 	struct ptl_list *list;
 
-	if (i < e->v->nlandings) {
-		ptl_set32(e, &r->delivery_free, e->v->land[i].next);
+	if (i < e->v->ndeliveries) {
+		ptl_set32(e, &r->delivery_free, e->v->delivery[i].next);
 	} else {
 		i = r->deliveries_high;
-		if (i >= e->v->nlandings && (e->undo || !ptl_grow_deliveries(e->v)))
+		if (i >= e->v->ndeliveries && (e->undo || !ptl_grow_deliveries(e->v)))
 			return PTL_NIL;
 		ptl_set32(e, &r->deliveries_high, i + 1);
 	}
-	l = &e->v->land[i];
+	l = &e->v->delivery[i];
 	/* not reachable before its list names it, so plain stores will do, except for the
 	 * generation and links */
 	memcpy((char *)l + sizeof(l->gen), (const char *)from + sizeof(l->gen),
@@ -455,8 +455,8 @@ uint32_t ptl_delivery_alloc(struct ptl_engine *e, const struct ptl_delivery *fro
 	last = list->last - 1;
 	ptl_set32(e, &l->next, PTL_NIL);
 	ptl_set32(e, &l->prev, last);
-	if (last < e->v->nlandings)
-		ptl_set32(e, &e->v->land[last].next, i);
+	if (last < e->v->ndeliveries)
+		ptl_set32(e, &e->v->delivery[last].next, i);
 	else
 		ptl_set32(e, &list->first, i + 1);
 	ptl_set32(e, &list->last, i + 1);
@@ -468,16 +468,16 @@ uint32_t ptl_delivery_alloc(struct ptl_engine *e, const struct ptl_delivery *fro
 void ptl_delivery_free(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_region *r = e->v->r;
-	struct ptl_delivery *l = &e->v->land[i];
+	struct ptl_delivery *l = &e->v->delivery[i];
 	struct ptl_list *list = delivery_list(e, l);
 
 	ptl_set32(e, &l->gen, l->gen + 1);
-	if (l->prev < e->v->nlandings)
-		ptl_set32(e, &e->v->land[l->prev].next, l->next);
+	if (l->prev < e->v->ndeliveries)
+		ptl_set32(e, &e->v->delivery[l->prev].next, l->next);
 	else
 		ptl_set32(e, &list->first, l->next + 1);
-	if (l->next < e->v->nlandings)
-		ptl_set32(e, &e->v->land[l->next].prev, l->prev);
+	if (l->next < e->v->ndeliveries)
+		ptl_set32(e, &e->v->delivery[l->next].prev, l->prev);
 	else
 		ptl_set32(e, &list->last, l->prev + 1);
 	count_flowing(e, UINT32_MAX);
@@ -771,7 +771,7 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 static void reply_delivery(const struct ptl_op *op, uint32_t i, uint32_t gen, uint64_t mlength,
 			   const struct ptl_answerer *who, struct ptl_delivery *l)
 {
-	l->kind = PTL_LAND_REPLY;
+	l->kind = PTL_DELIVERY_REPLY;
 	l->ack = 0;
 	l->pt_index = op->pt_index;
 	l->md = op->md;
@@ -862,8 +862,8 @@ void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fai
 	uint32_t i;
 
 	for (int k = 0; peer < PTL_FLOWS && k < PTL_LISTS; k++)
-		while ((i = flow_of(e, peer)->land[k].first - 1) < v->nlandings) {
-			ptl_engine_done(e, &v->land[i], fail);
+		while ((i = flow_of(e, peer)->delivery[k].first - 1) < v->ndeliveries) {
+			ptl_engine_done(e, &v->delivery[i], fail);
 			ptl_delivery_free(e, i);
 		}
 	for (i = 0; i < v->r->stat.op_high; i++)

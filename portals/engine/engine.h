@@ -15,7 +15,7 @@
 #include "portals/engine/match.h"
 
 /* Kind of a delivery, beyond enum ptl_req_kind. */
-#define PTL_LAND_REPLY 4
+#define PTL_DELIVERY_REPLY 4
 
 /* The result of offering a put to the application's inline handler before it is stored. */
 enum ptl_inline {

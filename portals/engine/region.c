@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "base/shared.h"
 
-#define NLANDINGS  (1u << 16)
-#define NOPS       (1u << 20)
-#define ARENA_SIZE (16ull << 30)
+#define NDELIVERIES (1u << 16)
+#define NOPS        (1u << 20)
+#define ARENA_SIZE  (16ull << 30)
 
 /* Bytes of the area mapped in segments that are reserved at first: channels of about ten peers. */
 #define FAR_SOON (4ull << 20)
@@ -32,8 +32,8 @@
 
 /* Bytes of each part that are mapped at first, about. */
 static const uint64_t first_bytes[PTL_PARTS] = {
-	[PTL_PART_BUCKET] = 128 << 10, [PTL_PART_SLOT] = 1 << 20,   [PTL_PART_MORE] = 512 << 10,
-	[PTL_PART_OP] = 1 << 20,       [PTL_PART_LAND] = 768 << 10, [PTL_PART_ARENA] = 2 << 20,
+	[PTL_PART_BUCKET] = 128 << 10, [PTL_PART_SLOT] = 1 << 20,       [PTL_PART_MORE] = 512 << 10,
+	[PTL_PART_OP] = 1 << 20,       [PTL_PART_DELIVERY] = 768 << 10, [PTL_PART_ARENA] = 2 << 20,
 };
 
 static const char *const part_text[PTL_PARTS] = {
@@ -41,7 +41,7 @@ static const char *const part_text[PTL_PARTS] = {
 	[PTL_PART_SLOT] = "match entries and memory descriptors",
 	[PTL_PART_MORE] = "memory descriptors",
 	[PTL_PART_OP] = "operations",
-	[PTL_PART_LAND] = "messages on their way",
+	[PTL_PART_DELIVERY] = "messages on their way",
 	[PTL_PART_ARENA] = "event queues and vectors",
 };
 
@@ -60,7 +60,7 @@ static uint32_t bucket_count(int mes)
 /* The input of the layout. */
 struct sizes {
 	ptl_ni_limits_t limits;
-	uint32_t nops, nlandings;
+	uint32_t nops, ndeliveries;
 	uint64_t arena, nal, far;
 };
 
@@ -93,7 +93,7 @@ static void lay_out(struct layout *l, const struct sizes *z)
 	l->size[PTL_PART_SLOT] = slots * sizeof(struct ptl_slot);
 	l->size[PTL_PART_MORE] = slots * sizeof(struct ptl_md_more);
 	l->size[PTL_PART_OP] = z->nops * sizeof(struct ptl_op);
-	l->size[PTL_PART_LAND] = z->nlandings * sizeof(struct ptl_delivery);
+	l->size[PTL_PART_DELIVERY] = z->ndeliveries * sizeof(struct ptl_delivery);
 	l->size[PTL_PART_ARENA] = z->arena;
 	for (int k = 0; k < PTL_PARTS; k++) {
 		/* an empty part is mapped, too */
@@ -122,9 +122,9 @@ static bool fit(struct sizes *z, struct layout *l, uint64_t most)
 		lay_out(l, z);
 		if (l->end <= most)
 			break;
-		if (z->nlandings <= LEAST)
+		if (z->ndeliveries <= LEAST)
 			return false;
-		z->nlandings /= 2;
+		z->ndeliveries /= 2;
 		z->nops /= 2;
 		halve_count(&lim->max_mes);
 		halve_count(&lim->max_mds);
@@ -173,13 +173,13 @@ static void set_view_bounds(struct ptl_view *v)
 	v->slot = (void *)p[PTL_PART_SLOT].at;
 	v->more = (void *)p[PTL_PART_MORE].at;
 	v->op = (void *)p[PTL_PART_OP].at;
-	v->land = (void *)p[PTL_PART_LAND].at;
+	v->delivery = (void *)p[PTL_PART_DELIVERY].at;
 	v->arena = (uintptr_t)p[PTL_PART_ARENA].at - v->arena_off;
 	atomic_thread_fence(memory_order_release);
 	v->mes = least(slots, (uint64_t)v->limits.max_mes);
 	v->mds = least(slots, (uint64_t)v->limits.max_mds);
 	v->ops = least(p[PTL_PART_OP].bytes / sizeof(struct ptl_op), v->nops);
-	v->nlandings = (uint32_t)(p[PTL_PART_LAND].bytes / sizeof(struct ptl_delivery));
+	v->ndeliveries = (uint32_t)(p[PTL_PART_DELIVERY].bytes / sizeof(struct ptl_delivery));
 	v->nbuckets = 1u << (63 - __builtin_clzll(buckets));
 	v->arena_end = v->arena_off + p[PTL_PART_ARENA].bytes;
 }
@@ -304,7 +304,7 @@ static void init_header(struct ptl_region *r, const struct layout *l, const stru
 	r->far_size = z->far;
 	memcpy(r->part_off, l->off, sizeof(r->part_off));
 	memcpy(r->part_size, l->size, sizeof(r->part_size));
-	r->nlandings = z->nlandings;
+	r->ndeliveries = z->ndeliveries;
 	r->nops = z->nops;
 	r->me_free = r->md_free = r->eq_free = r->op_free = r->delivery_free = PTL_NIL;
 	r->buckets = 64;
@@ -317,7 +317,7 @@ static void init_header(struct ptl_region *r, const struct layout *l, const stru
 int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t nal_size,
 		      uint64_t far_size, int *fd, char *why, size_t len)
 {
-	struct sizes z = { *limits, NOPS, NLANDINGS, ARENA_SIZE, nal_size, far_size };
+	struct sizes z = { *limits, NOPS, NDELIVERIES, ARENA_SIZE, nal_size, far_size };
 	struct layout l;
 	struct ptl_region *r;
 	struct base_shared_span soon[PTL_PARTS + 2];
@@ -437,7 +437,7 @@ bool ptl_grow_ops(struct ptl_view *v)
 
 bool ptl_grow_deliveries(struct ptl_view *v)
 {
-	return grow_part(v, PTL_PART_LAND, 0);
+	return grow_part(v, PTL_PART_DELIVERY, 0);
 }
 
 bool ptl_grow_buckets(struct ptl_view *v)
@@ -461,12 +461,13 @@ static int read_header(const struct ptl_region *r, uint64_t size, struct sizes *
 	    __atomic_load_n(&r->stat.magic, __ATOMIC_ACQUIRE) != PTL_STAT_MAGIC ||
 	    r->stat.version != PTL_STAT_VERSION)
 		return -EPROTO;
-	*z = (struct sizes){ r->stat.limits, r->nops,    r->nlandings, r->part_size[PTL_PART_ARENA],
+	*z = (struct sizes){ r->stat.limits, r->nops,
+			     r->ndeliveries, r->part_size[PTL_PART_ARENA],
 			     r->nal_size,    r->far_size };
 	if (lim->max_mes < 0 || lim->max_mds < 0 || lim->max_eqs < 0 || lim->max_pt_index < 0 ||
 	    lim->max_ac_index < 0 || lim->max_mes > 1 << 20 || lim->max_mds > 1 << 20 ||
 	    lim->max_eqs > 1 << 20 || lim->max_pt_index > 65534 || lim->max_ac_index > 65534 ||
-	    z->nops > NOPS || z->nlandings > NLANDINGS || z->arena > ARENA_SIZE ||
+	    z->nops > NOPS || z->ndeliveries > NDELIVERIES || z->arena > ARENA_SIZE ||
 	    z->nal > 1ull << 40 || z->far > 1ull << 40)
 		return -EPROTO;
 	lay_out(l, z);

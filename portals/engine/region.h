@@ -202,8 +202,8 @@ struct ptl_list {
 enum { PTL_LIST_PUT, PTL_LIST_GET, PTL_LISTS };
 
 struct ptl_flow {
-	struct ptl_list land[PTL_LISTS]; /* started by the peer */
-	struct ptl_list op[PTL_LISTS];   /* started by the owner */
+	struct ptl_list delivery[PTL_LISTS]; /* started by the peer */
+	struct ptl_list op[PTL_LISTS];       /* started by the owner */
 };
 static_assert(sizeof(struct ptl_flow) == 32, "half a cache line");
 
@@ -215,7 +215,7 @@ enum ptl_part {
 	PTL_PART_SLOT,
 	PTL_PART_MORE,
 	PTL_PART_OP,
-	PTL_PART_LAND,
+	PTL_PART_DELIVERY,
 	PTL_PART_ARENA,
 	PTL_PARTS
 };
@@ -282,7 +282,7 @@ struct ptl_region {
 	uint64_t nal_size;
 	uint64_t far_off, far_size; /* the NAL's, mapped in segments: ptl_region_segment */
 	uint64_t part_off[PTL_PARTS], part_size[PTL_PARTS];
-	uint32_t nlandings, nops; /* in a part of full size */
+	uint32_t ndeliveries, nops; /* in a part of full size */
 	/* bytes of a part that are in use; written under the lock, before `grown` */
 	uint64_t part_now[PTL_PARTS];
 	/* how often a part was extended; others poll it, so it lies among words that are
@@ -315,11 +315,11 @@ struct ptl_view {
 	struct ptl_md_more *more; /* of MDs */
 	struct ptl_eq *eq;
 	struct ptl_op *op;
-	struct ptl_delivery *land;
+	struct ptl_delivery *delivery;
 	char *nal;
 	uintptr_t arena; /* address of offset 0: ptl_arena_at */
 	uint32_t mes, mds;
-	uint32_t nlandings, ops, nbuckets;
+	uint32_t ndeliveries, ops, nbuckets;
 	uint64_t arena_off, arena_end;
 	_Atomic uint32_t grown;
 	uint32_t nops;          /* operations in a part of full size */

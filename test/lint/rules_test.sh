@@ -189,6 +189,15 @@ fresh
 echo 'int both_ways; /* a hub */' >>"$tree/base/a.c"
 check "one with another meaning is right, and comments are no names" holds $rule
 
+rule=no_sentence_of_a_comment_is_long
+long=$(seq 36 | tr '\n' ' ')
+fresh
+echo "/* $long */" >>"$tree/base/a.c"
+check "a sentence of 36 words in a comment is seen" broken $rule
+fresh
+echo "/* ${long% 36*}. And another. */" >>"$tree/base/a.c"
+check "one of 35 words passes" holds $rule
+
 rule=every_nolint_stands_on_the_line_before
 fresh
 printf '/* NOLINTNEXTLINE(x): because\n * of that */\nint x;\n' >>"$tree/bench/a.c"

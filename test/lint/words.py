@@ -14,6 +14,7 @@ import sys
 
 FOLDERS = ('base', 'mpi_shim', 'nal', 'portals', 'runtime', 'tools')
 COLUMNS = 100
+WORDS_MOST = 35 # of a sentence
 BY_HAND = (('include', 'mpi'), ('include', 'mpi_abi')) # tables of the standard
 
 # A word of the project's own, as a part of a name -> what the field calls it, and the names in which it means something else.
@@ -41,6 +42,7 @@ WORDS = {
 }
 
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+SENTENCE_END = re.compile(r'(?<=[.;:!?])\s|\n\s*\n|\n\s*[-*] |\n {3,}')
 NAME = re.compile(r'[A-Za-z_]\w*')
 
 
@@ -91,7 +93,23 @@ def no_comment_is_wide(root, files):
                     yield f'{path}:{first + number}: a comment of {len(line.expandtabs(8))} columns'
 
 
-RULES = [no_name_has_a_word_of_our_own, no_comment_is_wide]
+def no_sentence_of_a_comment_is_long(root, files):
+    for path in sources(files):
+        if path.parts[0] not in FOLDERS:
+            continue
+        text = text_of(root, path)
+        for match in COMMENT_OR_TEXT.finditer(text):
+            comment = match.group()
+            if not comment.startswith('/*') or '+--' in comment or '->' in comment: # pictures
+                continue
+            for sentence in SENTENCE_END.split(re.sub(r'\n[ \t]*\*?', '\n', comment.strip('/* \n'))):
+                words = sentence.split()
+                if len(words) > WORDS_MOST:
+                    line = text.count('\n', 0, match.start()) + 1
+                    yield f'{path}:{line}: a sentence of {len(words)} words: "{" ".join(words[:8])} ..."'
+
+
+RULES = [no_name_has_a_word_of_our_own, no_comment_is_wide, no_sentence_of_a_comment_is_long]
 
 
 def main():

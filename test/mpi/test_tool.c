@@ -168,9 +168,9 @@ static void every_performance_variable_can_be_found_and_read(void **state)
 	OK(MPI_T_pvar_get_index("mpi_coll_bcast_shm", MPI_T_PVAR_CLASS_COUNTER, &n));
 	OK(MPI_T_pvar_get_index("mpi_coll_bcast_hub", MPI_T_PVAR_CLASS_COUNTER, &old));
 	assert_int_equal(old, n); /* the last release's name */
-	assert_int_equal(MPI_T_pvar_get_index("mpi_coll_bcast_ring_hub",
-					      MPI_T_PVAR_CLASS_COUNTER, &old),
-			 MPI_T_ERR_INVALID_NAME);
+	assert_int_equal(
+		MPI_T_pvar_get_index("mpi_coll_bcast_ring_hub", MPI_T_PVAR_CLASS_COUNTER, &old),
+		MPI_T_ERR_INVALID_NAME);
 	OK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES));
 	OK(MPI_T_pvar_stop(session, MPI_T_PVAR_ALL_HANDLES));
 	OK(MPI_T_pvar_session_free(&session));

@@ -59,7 +59,7 @@ static bool by_claims(uint64_t length)
 /* The peer's deliveries, of which only these two numbers are looked at. */
 static void list(void)
 {
-	region.flow[peer.index].land[PTL_LIST_PUT] =
+	region.flow[peer.index].delivery[PTL_LIST_PUT] =
 		(struct ptl_list){ .first = under_way ? 1 : 0, .last = under_way };
 }
 

@@ -338,7 +338,7 @@ bool dgram_peer_info(const struct dgram *m, uint32_t peer, struct dgram_peer_inf
 
 			info->queued += msg && msg->state == DGRAM_MSG_ACKED;
 		}
-		info->deliveries = c->lands.used;
+		info->deliveries = c->reassemblies.used;
 	}
 	return true;
 }

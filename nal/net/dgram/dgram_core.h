@@ -243,7 +243,7 @@ struct dgram_conn {
 	uint32_t acked_credit;
 	struct dgram_early **early; /* ring by message number */
 	uint32_t nearly;
-	struct dgram_map lands;
+	struct dgram_map reassemblies;
 	uint64_t idle_since;
 	uint64_t seen[DGRAM_ACK_WORDS]; /* bitmap ring by packet number */
 };

@@ -207,7 +207,7 @@ void dgram_conn_free(struct dgram *m, struct dgram_conn *c)
 	dgram_free(m, c->segment, c->segment_room * sizeof(*c->segment));
 	dgram_free(m, c->early, m->cfg.credit * sizeof(struct dgram_early *));
 	dgram_map_fini(m, &c->bodies);
-	dgram_map_fini(m, &c->lands);
+	dgram_map_fini(m, &c->reassemblies);
 	dgram_free(m, c, sizeof(*c));
 	m->stats.active--;
 }
@@ -219,7 +219,7 @@ static bool idle(const struct dgram_rec *r)
 
 	return r->state != DGRAM_OPENING && !c->welcome && !c->flight && !c->ping &&
 	       c->msg_base == r->tx_number && c->ctl_base == c->ctl_next && !c->bodies.used &&
-	       !c->lands.used && !c->nearly && !c->unacked && c->ack_at == NET_NEVER &&
+	       !c->reassemblies.used && !c->nearly && !c->unacked && c->ack_at == NET_NEVER &&
 	       !(r->flags & (DGRAM_F_BLOCKED | DGRAM_F_RESUME));
 }
 
@@ -339,7 +339,7 @@ uint64_t dgram_keepalive_at(const struct dgram *m, const struct dgram_rec *r)
 	uint64_t every = m->cfg.keepalive_ns;
 
 	/* sooner if something is expected of it */
-	if (r->watch || (r->conn && (r->conn->lands.used || r->conn->bodies.used)))
+	if (r->watch || (r->conn && (r->conn->reassemblies.used || r->conn->bodies.used)))
 		every = dgram_min64(every, m->cfg.dead_ns / 4);
 	return r->heard + every;
 }

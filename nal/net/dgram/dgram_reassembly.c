@@ -40,7 +40,7 @@ static void land_start(struct dgram *m, struct dgram_rec *r, uint32_t number,
 			.mem = delivery->mem,
 			.cookie = delivery->cookie,
 		};
-		if (dgram_map_put(m, &r->conn->lands, number, l)) {
+		if (dgram_map_put(m, &r->conn->reassemblies, number, l)) {
 			dgram_ctl_add(m, r, number, l->length, DGRAM_PULL_ACCEPT);
 			return;
 		}
@@ -54,8 +54,8 @@ static void land_start(struct dgram *m, struct dgram_rec *r, uint32_t number,
 
 void dgram_reassembly_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, enum net_status s)
 {
-	for (uint32_t i = 0; i < c->lands.size; i++) {
-		struct dgram_reassembly *l = c->lands.slot[i].value;
+	for (uint32_t i = 0; i < c->reassemblies.size; i++) {
+		struct dgram_reassembly *l = c->reassemblies.slot[i].value;
 
 		if (!l)
 			continue;
@@ -156,7 +156,7 @@ static void place_bytes(struct dgram *m, const struct dgram_reassembly *l, uint6
 
 bool dgram_reassembly_data(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f)
 {
-	struct dgram_reassembly *l = dgram_map_get(&r->conn->lands, f->number);
+	struct dgram_reassembly *l = dgram_map_get(&r->conn->reassemblies, f->number);
 	uint64_t offset = f->body_len, len = f->body_now;
 
 	if (!l) {
@@ -179,7 +179,7 @@ bool dgram_reassembly_data(struct dgram *m, struct dgram_rec *r, const struct dg
 	place_bytes(m, l, offset, f->bytes, len);
 	if (l->done < l->length)
 		return true;
-	dgram_map_remove(&r->conn->lands, l->number);
+	dgram_map_remove(&r->conn->reassemblies, l->number);
 	dgram_ctl_add(m, r, l->number, l->length, DGRAM_PULL_DONE);
 	if (m->ops.landed)
 		m->ops.landed(m->user, dgram_index(r), l->cookie, NET_OK);
@@ -291,7 +291,8 @@ bool dgram_reassembly_msg(struct dgram *m, struct dgram_rec *r, const struct dgr
 	}
 	/* twice as many as we would send ourselves, so only a faulty peer is refused */
 	if (!f->body_now && f->body_len &&
-	    r->conn->lands.used + r->conn->ctl_next - r->conn->ctl_base >= 2 * m->cfg.backlog) {
+	    r->conn->reassemblies.used + r->conn->ctl_next - r->conn->ctl_base >=
+		    2 * m->cfg.backlog) {
 		net_drop(m, NET_DROP_NO_ROOM);
 		return false;
 	}

@@ -128,8 +128,9 @@ static bool unfinished(const struct net *n)
 	for (uint32_t i = 0; i < d->npeers; i++) {
 		const struct rdma_peer *p = d->peer[i];
 
-		if (p->queue || p->longs || p->bodies || (p->coming.len && p->coming.lands) ||
-		    p->stuck || (p->state == RDMA_UP && p->flying))
+		if (p->queue || p->longs || p->bodies ||
+		    (p->coming.len && p->coming.has_delivery) || p->stuck ||
+		    (p->state == RDMA_UP && p->flying))
 			return true;
 	}
 	return false;

@@ -85,7 +85,7 @@ struct rdma_coming {
 	struct net_mem mem;
 	uint64_t wanted, len, done; /* bytes to deliver, of all (0: no message), that came */
 	void *cookie;
-	bool lands;          /* else the whole body is dropped */
+	bool has_delivery;   /* else the whole body is dropped */
 	enum net_status how; /* it will end so */
 };
 

@@ -410,14 +410,14 @@ static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, u
 	if (c->done < c->len)
 		return;
 	c->len = 0;
-	if (c->lands)
+	if (c->has_delivery)
 		net_landed(&d->net, p->number, c->cookie, c->how);
 }
 
 void __attribute__((noinline)) rdma_begin(struct rdma *d, struct rdma_peer *p,
 					  const struct rdma_msg *m, const struct net_delivery *l)
 {
-	p->coming = (struct rdma_coming){ .len = m->length, .lands = l };
+	p->coming = (struct rdma_coming){ .len = m->length, .has_delivery = l };
 	if (l) {
 		p->coming.mem = l->mem;
 		p->coming.wanted = l->length;
@@ -454,7 +454,7 @@ void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum net_status s)
 
 	while (p->overs)
 		pop_over(d, p);
-	if (p->coming.len && p->coming.lands)
+	if (p->coming.len && p->coming.has_delivery)
 		net_landed(&d->net, p->number, p->coming.cookie, s);
 	p->coming.len = 0;
 	p->reading = 0;

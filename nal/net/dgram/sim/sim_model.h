@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a network does to packets, for the simulation in virtual time and for the transport
- * nal/sim in real time: what they cost, and faults by chance. The chances come from a number of
- * the caller's, so what happened can be had again.
+ * What a network does to packets: their cost, and faults by chance. The simulation in virtual time
+ * and the transport nal/sim in real time both use it. The caller gives the seed of the chances, so
+ * a run can be repeated.
  *
- * The cost model is LogGP (Alexandrov and others, 1995): a packet of k bytes keeps the processor
- * of its sender busy for o, leaves the sender's link after another max(g, k G), travels for L,
- * enters the receiver's link when that is free, for k G again, and keeps the receiver's
- * processor busy for o. Where the receiver's link is behind by more than its queue takes,
- * packets are dropped.
+ * The cost model is LogGP (Alexandrov and others, 1995). A packet of k bytes keeps its sender's
+ * processor busy for o. It leaves the sender's link after another max(g, k G), and travels for L.
+ * It enters the receiver's link when that is free, for k G again, and keeps the processor there
+ * busy for o. Packets are dropped where the receiver's link is behind by more than its queue takes.
  */
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
