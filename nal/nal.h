@@ -3,7 +3,7 @@
  *
  * The contract between Portals and a network abstraction layer (NAL). A NAL brings requests to
  * the target's engine, moves the bytes a delivery asks for, and brings answers back. It uses
- * no Portals objects beyond those in portals/engine/engine.h. To add one: a folder nal/NAME
+ * nothing of portals/ beyond portals/engine/. To add one: a folder nal/NAME
  * with `nal_NAME_ops`, and its word in meson_options.txt.
  *
  * "Locked" in a comment: the owner's region lock (portals/engine/lock.h) is held. Unless said

@@ -3,7 +3,7 @@
  *
  * Starting operations, in two halves for persistent requests: prepare makes the request, launch
  * starts it, any number of times. Also how sends and receives end early. All functions need the
- * global lock; only mpi_send_now may block, and releases it meanwhile.
+ * global lock. mpi_send_now may block, and releases it meanwhile; mpi_recv_launch may yield it.
  */
 #ifndef MPI_SHIM_START_H
 #define MPI_SHIM_START_H

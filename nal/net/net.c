@@ -179,7 +179,7 @@ bool net_connect(struct net *n, ptl_process_id_t target)
 
 bool net_may_copy(const struct net *n, uint32_t peer)
 {
-	return !n->carrier->oversubscribed || !n->carrier->oversubscribed(n, peer);
+	return !n->carrier->congested || !n->carrier->congested(n, peer);
 }
 
 void net_expect(struct net *n, uint32_t peer, int change)

@@ -78,7 +78,7 @@ struct net_carrier {
 
 	/* As their counterparts in dgram.h */
 	int (*send)(struct net *n, uint32_t peer, const struct net_out *o);
-	bool (*oversubscribed)(const struct net *n, uint32_t peer); /* NULL: never */
+	bool (*congested)(const struct net *n, uint32_t peer); /* NULL: never */
 	void (*watch)(struct net *n, uint32_t peer, int change);
 	void (*resume)(struct net *n, uint32_t peer);
 

@@ -125,7 +125,7 @@ const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window)
 	return NULL;
 }
 
-/* ---- called by net.c ------------------------------------------------------------------------- */
+/* ---- called by net.c and the links ----------------------------------------------------------- */
 
 void net_joined(struct net *n, uint32_t packets)
 {
@@ -156,7 +156,7 @@ static int send_message(struct net *n, uint32_t peer, const struct net_out *o)
 	return dgram_send(n->m, n->now, peer, o);
 }
 
-static bool oversubscribed(const struct net *n, uint32_t peer)
+static bool congested(const struct net *n, uint32_t peer)
 {
 	return dgram_congested(n->m, peer);
 }
@@ -262,7 +262,7 @@ const struct net_carrier net_dgram_carrier = {
 	.find = find,
 	.connect = connect_by_dgram,
 	.send = send_message,
-	.oversubscribed = oversubscribed,
+	.congested = congested,
 	.watch = watch,
 	.resume = resume,
 	.receive = receive,

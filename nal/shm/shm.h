@@ -3,10 +3,10 @@
  *
  * The inside of the shared-memory NAL. Each process has one channel per peer in its own
  * region; the peer writes to it. A sender puts a message into the ring of the target's
- * channel. If the target is not inside the library, its region's lock is free. The sender then
- * takes that lock and processes its own ring on behalf of the target. It matches, copies by
- * CMA (cross-memory attach), posts events, and writes the answers to the place where the
- * target would: its own inbox. See doc/design/shm-lock.md.
+ * channel. If the target is not inside the library, its region's lock is free or biased. The
+ * sender then takes that lock and processes its own ring on behalf of the target. It matches,
+ * copies by CMA (cross-memory attach), posts events, and writes the answers to the place where
+ * the target would: its own inbox. See doc/design/shm-lock.md.
  *
  * A lock without a name below is the lock of our own region. "Locked" means that the caller
  * holds it.
@@ -287,7 +287,7 @@ void shm_after_push(struct shm *s, struct shm_peer *p);
 /* Check again the peers that seemed to be inside when we pushed. Call a few microseconds after
  * the push or later. Locked. */
 void shm_settle_unsure(struct shm *s);
-/* Wake p if it sleeps in a wait, else its helper thread. */
+/* Wake p if it sleeps in a wait, else its helper thread, unless p delivers in calls only. */
 void shm_notify(struct shm *s, struct shm_peer *p);
 /* Wake the sleeping waiters of a region. */
 void shm_wake(struct ptl_region *r);

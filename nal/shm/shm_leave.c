@@ -125,7 +125,7 @@ static bool ring_lazy(struct shm_ring *r)
 		uint32_t line = (uint32_t)(at & (r->count - 1)), lines;
 		struct shm_msg m;
 
-		memcpy(&m, shm_ring_line(r, at), sizeof(m)); /* once: see take_any() in shm_run.c */
+		memcpy(&m, shm_ring_line(r, at), sizeof(m)); /* once: see run_ring() in shm_run.c */
 		lines = shm_msg_lines(&m, line, r->count);
 		if (!lines || at + lines - head > r->count ||
 		    (m.kind != SHM_PAD && (m.kind != SHM_PUT || !(m.flags & SHM_LAZY))))

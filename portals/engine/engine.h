@@ -7,7 +7,8 @@
  * ptl_engine_done.
  *
  * Every function here runs with the region's lock held, over any mapped region, in the owner
- * or in a peer. No function blocks. All writes except those of counters go through undo.h.
+ * or in a peer; those of an operation's start run in the owner only. No function blocks. Writes
+ * that a peer may do go through undo.h, except those of counters.
  */
 #ifndef PTL_ENGINE_H
 #define PTL_ENGINE_H
