@@ -260,17 +260,28 @@ static const struct base_config_var *find_var(const char *name, size_t len)
 	return NULL;
 }
 
-static const struct base_config_var *find_renamed(const char *name, size_t len)
+/* The name of today for an old one; NULL: it is none. */
+static const char *name_now(const char *name, size_t len)
 {
-	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
-		if (strncmp(renamed[i].old, name, len) || renamed[i].old[len])
-			continue;
-		if (warns())
-			base_say("%s is now %s; the next release does not know the old name",
-				 renamed[i].old, renamed[i].now);
-		return find_var(renamed[i].now, strlen(renamed[i].now));
-	}
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
+		if (!strncmp(renamed[i].old, name, len) && !renamed[i].old[len])
+			return renamed[i].now;
 	return NULL;
+}
+
+/* After all others: the name of today counts if both are set. */
+static void read_renamed(const char *entry)
+{
+	size_t len = strcspn(entry, "=");
+	const char *now = entry[len] ? name_now(entry, len) : NULL;
+	const struct base_config_var *var = now ? find_var(now, strlen(now)) : NULL;
+
+	if (!var || !entry[len + 1] || from_env[var - vars])
+		return;
+	if (warns())
+		base_say("%.*s is now %s; the next release does not know the old name", (int)len,
+			 entry, now);
+	from_env[var - vars] = take_value(&config, var, entry + len + 1);
 }
 
 static void read_entry(const char *entry)
@@ -280,10 +291,8 @@ static void read_entry(const char *entry)
 
 	if (!entry[len])
 		return;
-	if (!var)
-		var = find_renamed(entry, len);
 	if (!var) {
-		if (!strncmp(entry, "PTL_", 4) && warns())
+		if (!strncmp(entry, "PTL_", 4) && !name_now(entry, len) && warns())
 			say_unknown(entry, len);
 		return;
 	}
@@ -304,6 +313,8 @@ static void read_environment(void)
 		config.ptl_quiet = value;
 	for (char **entry = environ; entry && *entry; entry++)
 		read_entry(*entry);
+	for (char **entry = environ; entry && *entry; entry++)
+		read_renamed(*entry);
 }
 
 const struct base_config *base_config(void)
@@ -320,6 +331,13 @@ void base_config_hush(void)
 const struct base_config_var *base_config_var(size_t i)
 {
 	return i < N_VARS ? &vars[i] : NULL;
+}
+
+const char *base_config_name_now(const char *name)
+{
+	const char *now = name_now(name, strlen(name));
+
+	return now ? now : name;
 }
 
 bool base_config_is_set(const char *name)

@@ -224,6 +224,8 @@ struct base_config_var {
 /* Row i of the table, NULL after the last. */
 const struct base_config_var *base_config_var(size_t i);
 
+/* The name of today of a setting that the last release called `name`; else `name`. */
+const char *base_config_name_now(const char *name);
 /* Did a valid value of this variable come from the environment? False for unknown names. */
 bool base_config_is_set(const char *name);
 

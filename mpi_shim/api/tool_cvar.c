@@ -196,6 +196,7 @@ int PMPI_T_cvar_get_index(const char *name, int *cvar_index)
 		return rc;
 	if (!name || !cvar_index)
 		return mpi_tool_leave(MPI_T_ERR_INVALID);
+	name = base_config_name_now(name);
 	for (int i = 0; row(i); i++) {
 		if (strcmp(row(i)->name, name) == 0) {
 			*cvar_index = i;

@@ -241,8 +241,8 @@ static bool is_old_name(const char *name, const char *text)
 {
 	size_t len = strlen(text);
 
-	return len > 4 && strcmp(text + len - 4, "_shm") == 0 && strlen(name) == len &&
-	       strncmp(name, text, len - 3) == 0 && strcmp(name + len - 4, "_hub") == 0;
+	return len > 4 && strcmp(text + len - 4, "_shm") == 0 &&
+	       strncmp(name, text, len - 3) == 0 && strcmp(name + len - 3, "hub") == 0;
 }
 
 MPI_WEAK(MPI_T_pvar_get_index);

@@ -60,27 +60,22 @@ static void want(struct mpi_coll_setting *s, size_t row)
 	s->ruled_out &= ~(UINT64_C(1) << row);
 }
 
-/* The last release had words like "alltoall=hub" for "alltoall=shm"; this one accepts both.
- * Returns the length before the "=", or 0 for another word. */
-static size_t renamed(const char *word, size_t len)
+/* "alltoall=hub", as the last release has it, is good for this one, too. Returns its length
+ * without the algorithm, or 0. */
+static size_t parse_renamed(struct mpi_coll_setting *s, const char *word, size_t len)
 {
 	size_t at = strcspn(word, "=,");
 
-	return at < len && same_word(word + at, len - at, "=hub") ? at : 0;
-}
-
-static bool parse_renamed(struct mpi_coll_setting *s, const char *word, size_t len)
-{
-	size_t at = renamed(word, len);
-
-	for (size_t i = 0; at && i < MPI_COLL_COUNT_; i++) {
+	if (at >= len || !same_word(word + at, len - at, "=hub"))
+		return 0;
+	for (size_t i = 0; i < MPI_COLL_COUNT_; i++) {
 		if (collective(i) == at && !strncasecmp(word, rows[i].word, at) &&
 		    !strcmp(rows[i].word + at, "=shm")) {
 			want(s, i);
-			return true;
+			return at;
 		}
 	}
-	return false;
+	return 0;
 }
 
 static bool parse_algorithm(struct mpi_coll_setting *s, const char *word, size_t len)
@@ -129,14 +124,14 @@ struct mpi_coll_setting mpi_coll_parse(const char *value, void (*say)(const char
 	struct mpi_coll_setting s = { MPI_COLL_AUTO, 0, 0 };
 
 	for (const char *word = value;;) {
-		size_t len = strcspn(word, ",");
+		size_t len = strcspn(word, ","), old = parse_renamed(&s, word, len);
 		char text[512];
 
-		if (parse_renamed(&s, word, len)) {
+		if (old) {
 			if (say)
 				say("PTL_MPI_COLL: \"%.*s\" is now \"%.*s=shm\"; the next "
 				    "release does not know the old word",
-				    (int)len, word, (int)renamed(word, len), word);
+				    (int)len, word, (int)old, word);
 		} else if (!parse_algorithm(&s, word, len) && say) {
 			remedy(word, len, text, sizeof(text));
 			say("PTL_MPI_COLL: \"%.*s\" is none of auto, messages, rounds%s; it is "

@@ -7,7 +7,7 @@
  * to rank 0 and down a tree. Long blocks go round a ring.
  */
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 
 /* Bytes of all blocks together from which on they go round a ring. */
 #define RING_BYTES                (128 << 10)

@@ -10,7 +10,7 @@
  * ranks' as left operand. This also keeps the order that operations which do not commute need.
  */
 #include "mpi_shim/coll/parts.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/node.h"
 

@@ -7,7 +7,7 @@
  * at once; long ones between nodes go one pair at a time.
  */
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/node.h"
 

@@ -7,7 +7,7 @@
  * all.
  */
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 
 static void dissemination(struct mpi_schedule *p, struct mpi_comm *comm)
 {

@@ -6,7 +6,7 @@
  * message, however many ranks there are. Data with gaps are packed once, at the root.
  */
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 
 /* From LONG_BYTES on the scatter and the ring pay, with at least LONG_RANKS ranks. */
 #define LONG_BYTES (256 << 10)

@@ -5,7 +5,7 @@
  * root directly, and so do those of different lengths, which only the root knows.
  */
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 #include "mpi_shim/core/error.h"
 
 /* Blocks up to SHORT_BYTES use the tree, with at least TREE_RANKS ranks. */

@@ -6,7 +6,7 @@
  * collects the parts.
  */
 #include "mpi_shim/coll/parts.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 #include "mpi_shim/core/error.h"
 
 /* Vectors of all children of a rank together: up to this length they are received at once. */

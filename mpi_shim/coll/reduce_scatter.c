@@ -7,7 +7,7 @@
  */
 #include "mpi_shim/coll/parts.h"
 
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 #include "mpi_shim/core/error.h"
 
 /* Bytes of the whole vector from which on parts are sent directly. */

@@ -9,7 +9,7 @@
  *   - from rank to rank, P - 1 messages, on oversubscribed machines; some go in segments.
  */
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 #include "mpi_shim/core/error.h"
 
 /* Segments in the chain from rank to rank. They are short messages, so that ranks compute at

@@ -5,7 +5,7 @@
  * binomial tree. Long ones, and those of different lengths, go from the root directly.
  */
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 #include "mpi_shim/core/error.h"
 
 /* Blocks up to SHORT_BYTES use the tree, with at least TREE_RANKS ranks. */

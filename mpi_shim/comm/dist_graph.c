@@ -219,12 +219,12 @@ static struct mpi_topology *unpack(const struct parcels *p, bool weighted)
 	return t;
 }
 
-/* Collective: a rank that has no memory must not leave the others waiting for its edges. */
-static int all_have_memory(struct mpi_comm *comm, bool here)
+/* Collective: a rank that lacks memory must not leave the others waiting for its edges. */
+static int agree_on(struct mpi_comm *comm, int err)
 {
 	const struct mpi_creation creation = mpi_creation_of(comm);
 
-	return mpi_creation_side(&creation, here ? MPI_SUCCESS : mpi_fail_memory("a topology"));
+	return mpi_creation_side(&creation, err);
 }
 
 static int deliver_parcels(const struct parcels *mine, struct parcels *theirs,
@@ -233,8 +233,9 @@ static int deliver_parcels(const struct parcels *mine, struct parcels *theirs,
 	int err = mpi_alltoall(mine->count, 1, mpi_type_of(MPI_COUNT), theirs->count, 1,
 			       mpi_type_of(MPI_COUNT), comm);
 
-	if (err == MPI_SUCCESS)
-		err = all_have_memory(comm, parcels_lay_out(theirs));
+	if (err == MPI_SUCCESS && !parcels_lay_out(theirs))
+		err = mpi_fail_memory("a topology");
+	err = agree_on(comm, err);
 	if (err != MPI_SUCCESS)
 		return err;
 	return mpi_alltoallv(mine->edge, mine->count, mine->displ, mpi_type_of(MPI_INT),
@@ -246,9 +247,9 @@ static int exchange_edges(struct mpi_comm *comm, const struct named *e, bool wei
 			  struct mpi_topology **t)
 {
 	struct parcels mine = { 0 }, theirs = { 0 };
-	int err =
-		all_have_memory(comm, parcels_init(&mine, comm->size) &&
-					      parcels_init(&theirs, comm->size) && pack(&mine, e));
+	const bool room = parcels_init(&mine, comm->size) && parcels_init(&theirs, comm->size) &&
+			  pack(&mine, e);
+	int err = agree_on(comm, room ? MPI_SUCCESS : mpi_fail_memory("a topology"));
 
 	if (err == MPI_SUCCESS)
 		err = deliver_parcels(&mine, &theirs, comm);
@@ -293,12 +294,15 @@ int mpi_dist_graph_create(struct mpi_comm *comm, int n, const int *sources, cons
 		.weight = weighted && weights != MPI_WEIGHTS_EMPTY ? weights : NULL,
 	};
 	struct mpi_topology *t = NULL;
-	int err = check_named(comm, &e, weights);
+	int rc, err = check_named(comm, &e, weights);
 
 	(void)reorder;
-	if (err == MPI_SUCCESS)
-		err = exchange_edges(comm, &e, weighted, &t);
-	return err == MPI_SUCCESS ? attach_graph(comm, t, info, graph) : err;
+	if (err != MPI_SUCCESS)
+		return err;
+	err = exchange_edges(comm, &e, weighted, &t);
+	/* after an error, too: a rank that has all its edges does not know, and waits there */
+	rc = attach_graph(comm, t, info, graph);
+	return err != MPI_SUCCESS ? err : rc;
 }
 
 /* ---- queries --------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
  * are received has to tell them apart.
  */
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/topology.h"

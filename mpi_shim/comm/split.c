@@ -108,13 +108,12 @@ static int split_by(struct split *s, int colour, int key, struct mpi_comm **out)
 	uint32_t context[2] = { 0 };
 	int err = collect_choices(s, (struct choice){ colour, key });
 
-	if (err != MPI_SUCCESS)
-		return err;
-	if (in)
+	/* take part after an error, too: the others may know of none */
+	if (in && err == MPI_SUCCESS)
 		local = group_of_colour(s->comm->local, s->local, colour);
-	if (in && inter)
+	if (in && inter && err == MPI_SUCCESS)
 		remote = group_of_colour(s->comm->remote, s->remote, colour);
-	if (in && (!local || (inter && !remote)))
+	if (in && err == MPI_SUCCESS && (!local || (inter && !remote)))
 		err = mpi_fail_memory("a communicator");
 	err = mpi_creation_contexts(&s->creation, err, inter ? 2 : 1, context);
 	if (err == MPI_SUCCESS)

@@ -77,7 +77,7 @@ NULLS = {
 
 
 def defined(paths):
-    """The internal functions that the sources define, and those that forms.py makes of their plans."""
+    """The internal functions that the sources define, and those that forms.py makes of their schedules."""
     names = set()
     for path in paths:
         with open(path, encoding='utf-8') as file:

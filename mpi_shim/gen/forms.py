@@ -85,7 +85,7 @@ def main(argv):
     for path, among_neighbors in ((argv[2], False), (argv[3], True)):
         protos.write_if_changed(path, HEAD + '''\
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/coll_schedules.h"
 #include "mpi_shim/impl.h"
 
 ''' + '\n'.join(text for name, (_, text) in zip(names, texts)

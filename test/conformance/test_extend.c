@@ -4,12 +4,19 @@
  * What portals3_ext.h adds: injected puts, puts offered before they are stored, events taken
  * together, and UNLINK as the only event of an operation.
  */
+#include <assert.h>
 #include <portals3_ext.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ptest.h"
+
+/* the last release's names */
+static_assert(PTL_MD_OFFER == PTL_MD_INLINE && PTL_TAKEN == PTL_HANDLED &&
+		      PTL_TAKEN_ENOUGH == PTL_HANDLED_ENOUGH &&
+		      sizeof(ptl_taker_t) == sizeof(ptl_inline_handler_t),
+	      "old names are good for a release more");
 
 enum { PORTAL = 12, MANY = 3000, LENGTH = 700 };
 

@@ -4,8 +4,8 @@
  * A peer that writes whatever it likes into its ring: the bytes become messages in a real
  * interface's inbox, with entries to match and operations to answer, and are taken in by the
  * ordinary code. Every 64 bytes are one line, whose sequence number is made right so that the
- * rest is looked at. With one byte more what can be is offered to a taker first, which takes
- * every other one.
+ * rest is looked at. With one byte more an inline handler gets what can be handled inline, and
+ * handles every other one.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -561,25 +561,29 @@ static int grid(MPI_Comm *made)
 	return MPI_Cart_create(MPI_COMM_WORLD, DIMS, dims, periods, 0, made);
 }
 
-/* Each rank names twelve edges to itself, which makes 24 ends. */
+#define EDGES 12
+
+/* Each rank names edges from it to rank 0: it lays out two ends of each, gets one of its own, and
+ * rank 0 one of everybody's as well. */
 static int edges(MPI_Comm *made)
 {
-	int to[12], degree = 12;
+	int to[EDGES] = { 0 }, degree = EDGES;
 
-	for (int i = 0; i < 12; i++)
-		to[i] = job_rank;
 	return MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &job_rank, &degree, to, MPI_UNWEIGHTED,
 				     MPI_INFO_NULL, 0, made);
 }
 
 static void no_topology(void)
 {
-	size_t topology = 56;
+	const size_t topology = 56, end = 3 * sizeof(int), neighbor = 2 * sizeof(int);
 
 	for (int poor = 0; poor < job_size; poor++) {
+		size_t ends = EDGES + (poor ? 0 : (size_t)job_size * EDGES);
+
 		pair_without(grid, topology + 3 * DIMS * sizeof(int), poor);
-		pair_without(edges, (24 + 1) * 3 * sizeof(int), poor);
-		pair_without(edges, topology + 2 * 24 * sizeof(int), poor);
+		pair_without(edges, (2 * EDGES + 1) * end, poor);
+		pair_without(edges, (ends + 1) * end, poor);
+		pair_without(edges, topology + ends * neighbor, poor);
 	}
 }
 

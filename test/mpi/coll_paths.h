@@ -4,8 +4,8 @@
  * Makes every call of a collective in the file that includes this one a blocking, a non-blocking
  * or a persistent one, as `way` says, which ways_draw() draws: the same on all ranks.
  */
-#ifndef TEST_MPI_COLL_WAYS_H
-#define TEST_MPI_COLL_WAYS_H
+#ifndef TEST_MPI_COLL_PATHS_H
+#define TEST_MPI_COLL_PATHS_H
 
 #include "coll_check.h"
 

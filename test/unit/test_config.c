@@ -243,6 +243,12 @@ static void old_names_are_good_for_a_release_more(void **state)
 	assert_string_equal(o.values, "shmcoll=0 rma=1");
 	assert_non_null(strstr(o.said, "PTL_MPI_HUB is now PTL_MPI_SHMCOLL"));
 	assert_non_null(strstr(o.said, "PTL_MPI_RMA=attach is now PTL_MPI_RMA=cma"));
+	o = in_child(ENV("PTL_MPI_HUB=no", "PTL_MPI_SHMCOLL=yes", "PTL_MPI_RMA=cma"),
+		     print_renamed);
+	assert_string_equal(o.values, "shmcoll=1 rma=1");
+	assert_string_equal(o.said, "");
+	o = in_child(ENV("PTL_MPI_HUB="), print_renamed);
+	assert_string_equal(o.said, "");
 	o = in_child(ENV("PTL_MPI_SHMCOLL=no", "PTL_MPI_RMA=cma"), print_renamed);
 	assert_string_equal(o.values, "shmcoll=0 rma=1");
 	assert_string_equal(o.said, "");
