@@ -147,7 +147,7 @@ static int create_inter(struct mpi_comm *comm, int err, struct mpi_group *group,
 int mpi_comm_create(struct mpi_comm *comm, struct mpi_group *group, struct mpi_comm **out)
 {
 	/* take part after an error, too: the others wait for this rank */
-	int err = group ? check_subset(group, comm) : mpi_fail_memory("a group or a topology");
+	int err = check_subset(group, comm);
 
 	return comm->inter ? create_inter(comm, err, group, out)
 			   : create_intra(comm, err, group, out);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "mpi_shim/comm/comm.h"
+#include "mpi_shim/comm/creation.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/topology.h"
@@ -28,9 +29,17 @@ int mpi_topology_attach(struct mpi_comm *comm, int n, struct mpi_topology *t, st
 {
 	struct mpi_group *group = t ? first_ranks(comm, n) : NULL;
 	struct mpi_comm *made = NULL;
-	/* collective: without memory for it here the others get an error, too */
-	int err = mpi_comm_create(comm, group, &made);
+	int err;
 
+	if (!group) {
+		/* as mpi_comm_create does: without memory here the others get an error, too */
+		struct mpi_creation creation = mpi_creation_of(comm);
+		uint32_t context[1];
+
+		mpi_topology_release(t);
+		return mpi_creation_contexts(&creation, mpi_fail_memory("a topology"), 1, context);
+	}
+	err = mpi_comm_create(comm, group, &made);
 	mpi_object_release(group);
 	if (err != MPI_SUCCESS || !made)
 		mpi_topology_release(t);
