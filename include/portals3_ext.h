@@ -195,8 +195,8 @@ typedef ptl_inline_handler_t ptl_taker_t;
  * With PTL_TIME_LOOK, PTL_EQ_EMPTY and *count -1 mean that a yield was due here. The caller
  * then calls sched_yield as soon as it holds no lock.
  */
-int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_inline_handler_t handler,
-		  ptl_event_t *events, int max, int *count);
+int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
+		  ptl_inline_handler_t handler, ptl_event_t *events, int max, int *count);
 
 /*
  * As PtlEQPollMany with a timeout of 0, but keep polling for some microseconds at most. It
