@@ -29,7 +29,7 @@ void base_barrier_own(uint64_t ns);
  * thread ends there. If another thread of the same process runs next, the kernel does not
  * record it again. No barrier then reaches that processor until some other process has run on
  * it. This was seen with Linux 6.18, in exit_mm() and membarrier_switch_mm(); see
- * test/unit/test_lock.c.
+ * test/unit/portals/engine/test_lock.c.
  *
  * Waiting works because a store is visible to all soon after a younger load was executed,
  * whatever the processor does meanwhile. With at least sixty stores to lines of another core

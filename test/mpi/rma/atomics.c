@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "test/mpi/p2p/p2p_check.h"
+#include "test/mpi/pt2pt/check.h"
 
 enum { N = 7, STRIDE = 2, MOST = 32, FLAVORS = 2, REPEAT = 200 };
 

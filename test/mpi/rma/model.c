@@ -8,7 +8,7 @@
  * Of each window every rank has pieces of its own, one for each of its operations in an epoch,
  * and at the end there is a piece that all accumulate into.
  */
-#include "test/mpi/p2p/p2p_check.h"
+#include "test/mpi/pt2pt/check.h"
 
 enum { OPS = 3, SEGMENT = 256, MIDDLE = 64, COMMON = 96, EPOCHS = 4, MOST = 3 };
 enum kind { PUT, GET, SUM, REPLACE, GET_SUM, GET_NO_OP, RPUT, RGET, RSUM, RGET_SUM, KINDS };

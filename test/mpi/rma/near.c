@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "test/mpi/p2p/p2p_check.h"
+#include "test/mpi/pt2pt/check.h"
 #include "test/mpi/put_inject.h"
 
 enum { BYTES = 1 << 17 };

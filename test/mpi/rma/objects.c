@@ -5,7 +5,7 @@
  * besides the operations: attributes, hints, names, groups, error handlers, shared memory,
  * attached memory, epochs. Usage: [SEED [ROUNDS [tame]]].
  */
-#include "test/mpi/p2p/p2p_check.h"
+#include "test/mpi/pt2pt/check.h"
 
 enum { FLAVORS = 4, INTS = 16 };
 

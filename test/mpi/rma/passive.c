@@ -7,7 +7,7 @@
  */
 #include <sched.h>
 
-#include "test/mpi/p2p/p2p_check.h"
+#include "test/mpi/pt2pt/check.h"
 
 enum { FLAVORS = 4, DOUBLES = 20000, ADDS = 50 };
 #define COMPUTES_S 2.0

@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "test/mpi/p2p/p2p_check.h"
+#include "test/mpi/pt2pt/check.h"
 
 enum { FLAVORS = 3, EPOCHS = 60, RANKS_MOST = 8 };
 #define LIMIT_S 60.0 /* to give up after */

@@ -7,7 +7,7 @@
  * list of the elements' places. What lies between them must stay. And that they are fewer
  * messages, and in order. Usage: [SEED [ROUNDS [tame]]].
  */
-#include "test/mpi/p2p/p2p_check.h"
+#include "test/mpi/pt2pt/check.h"
 
 enum { WORDS = 60000, ELEMENTS_MOST = 6000, OPS = 4 };
 enum kind { PUT, GET, SUM, FETCH_SUM, REPLACE, KINDS };

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "test/mpi/p2p/p2p_check.h"
+#include "test/mpi/pt2pt/check.h"
 
 enum { THREADS = 3, STEPS = 150, LONGS = 2000 };
 
