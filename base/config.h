@@ -154,6 +154,10 @@
 	  "shared, and other memory there by the kernel or through Portals, by what was faster "   \
 	  "lately (auto); always through Portals (portals); or by the kernel wherever it does so " \
 	  "(cma); must be the same on all ranks.")                                                 \
+	X(PTL_LAUNCHER, ptl_launcher, ENUM, BASE_LAUNCHER_AUTO, 0, 2, "auto|pmi1|none",            \
+	  "Whose job this process joins: that of the launcher, or of PTL_MY_RID and its maps, "    \
+	  "that can be seen (auto), a PMI-1 launcher's or no other (pmi1), or none: the process "  \
+	  "is alone, whatever started it (none).")                                                 \
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
 	X(TMPDIR, tmpdir, STR, NULL, 0, 0, "directory",                                            \
@@ -181,6 +185,7 @@
 	X(PALS_RANKID, pals_rankid, STR, NULL, 0, 0, "rank", "Set by PALS.")
 
 /* The choices of the ENUM rows, in the order of their text. */
+enum { BASE_LAUNCHER_AUTO, BASE_LAUNCHER_PMI1, BASE_LAUNCHER_NONE };
 enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };
 enum { BASE_AUTH_HEADER, BASE_AUTH_FULL };
 enum { BASE_READ_AUTO, BASE_READ_ON, BASE_READ_OFF };

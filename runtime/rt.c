@@ -24,7 +24,7 @@
 #include "runtime/rt_others.h"
 #include "runtime/rt_pmi1.h"
 
-#define REMEDY "to run this process alone, unset PMI_FD, PMI_RANK and PMI_SIZE"
+#define REMEDY "to run this process alone, set PTL_LAUNCHER=none"
 
 struct pair {
 	struct pair *next;
@@ -94,6 +94,12 @@ static bool is_socket(int fd)
 	return !fstat(fd, &st) && S_ISSOCK(st.st_mode);
 }
 
+static bool pmi1_visible(void)
+{
+	return base_config_env("PMI_FD") || base_config_env("PMI_RANK") ||
+	       base_config_env("PMI_SIZE") || base_config_env("PMI_PORT");
+}
+
 /* Is fd usable as the connection to a launcher? */
 static int check_fd(long fd)
 {
@@ -125,10 +131,14 @@ static int no_connection(void)
 		base_warn("the launcher waits for connections (PMI_PORT=%.64s), which is not "
 			  "supported; start the job without -pmi-port, or with Postern's mpiexec",
 			  port);
-	else
+	else if (pmi1_visible())
 		base_warn("PMI_RANK or PMI_SIZE is set but PMI_FD is not: the connection to the "
 			  "launcher got lost on the way. Start the process directly under the "
 			  "launcher; " REMEDY);
+	else
+		base_warn("PTL_LAUNCHER=pmi1 asks for a launcher that speaks PMI-1, and none of "
+			  "its variables is set. Start the process under Postern's mpiexec, "
+			  "Hydra or srun --mpi=pmi2; " REMEDY);
 	return -ENOTCONN;
 }
 
@@ -188,18 +198,17 @@ static int join_env(struct rt_job *job, bool *described)
 	return 0;
 }
 
-static bool pmi1_visible(void)
-{
-	return base_config_env("PMI_FD") || base_config_env("PMI_RANK") ||
-	       base_config_env("PMI_SIZE") || base_config_env("PMI_PORT");
-}
-
 static int discover(struct rt_job *job)
 {
+	long wanted = base_config()->ptl_launcher;
 	bool described;
 	int err;
 
-	if (pmi1_visible())
+	if (wanted == BASE_LAUNCHER_NONE) {
+		set_alone(job);
+		return 0;
+	}
+	if (wanted == BASE_LAUNCHER_PMI1 || pmi1_visible())
 		return join_pmi1(job);
 	err = join_env(job, &described);
 	if (err != -ENOENT)
@@ -230,7 +239,8 @@ int rt_init(const struct rt_job **job)
 	if (!tried) {
 		result = discover(&the_job);
 		/* a launcher is asked once; wrong variables may be corrected */
-		tried = !result || pmi1_visible();
+		tried = !result || base_config()->ptl_launcher == BASE_LAUNCHER_PMI1 ||
+			pmi1_visible();
 		/* release: a thread that sees the pid sees the connection (is_child) */
 		if (the_job.kind == RT_PMI1)
 			atomic_store_explicit(&owner, getpid(), memory_order_release);

@@ -5,7 +5,8 @@
  * with the other ranks. The launcher is discovered once. It is PMI-1, else the variables of the
  * reference implementation (PTL_MY_RID with PTL_NIDMAP and PTL_PIDMAP), else this process is
  * alone. A launcher that can be seen but not used is an error: N processes never each believe
- * to be alone.
+ * to be alone. PTL_LAUNCHER overrides: none makes a process alone whatever it sees, and pmi1
+ * makes the lack of a PMI-1 launcher an error.
  *
  * A process that a rank starts while the rank is in the job does not belong to the job: it is
  * alone. A rank may be a script that runs one program after the other. The programs that all

@@ -179,12 +179,13 @@ int rt_env_parse(const char *rid, const char *nidmap, const char *pidmap, struct
 int rt_env_read(struct rt_env **env, const char **missing, const char **found)
 {
 	static const char *const names[] = { "PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP" };
+	bool alone = base_config()->ptl_launcher == BASE_LAUNCHER_NONE;
 	const char *texts[3];
 
 	*missing = NULL;
 	*found = NULL;
 	for (int i = 0; i < 3; i++) {
-		texts[i] = base_config_env(names[i]);
+		texts[i] = alone ? NULL : base_config_env(names[i]);
 		if (texts[i])
 			*found = names[i];
 		else

@@ -28,7 +28,7 @@ int rt_env_parse(const char *rid, const char *nidmap, const char *pidmap, struct
  * Parse the present environment: clients set the variables themselves before PtlInit or
  * PtlSetRank. Returns as rt_env_parse, or -ENOENT, without a warning, when a variable is
  * missing. *missing is then its name, and *found the name of one that is set, or NULL when none
- * is.
+ * is. With PTL_LAUNCHER=none all count as missing.
  */
 int rt_env_read(struct rt_env **env, const char **missing, const char **found);
 

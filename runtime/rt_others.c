@@ -89,9 +89,9 @@ int rt_check_others(void)
 		}
 		base_warn(
 			"this process is number %.16s of those that %s started (%s is set), which "
-			"gave it no connection to the others; %s, or unset %s to run it alone",
-			base_config_env(other->rank), other->name, other->rank, other->remedy,
-			other->rank);
+			"gave it no connection to the others; %s, or set PTL_LAUNCHER=none to run "
+			"it alone",
+			base_config_env(other->rank), other->name, other->rank, other->remedy);
 		return -ENOTSUP;
 	}
 	if (alone)
@@ -101,9 +101,7 @@ int rt_check_others(void)
 	base_warn(
 		"this process was started by a PMIx launcher (PMIX_NAMESPACE or PMIX_RANK is set), "
 		"which is not supported; start the job with Postern's mpiexec, with mpiexec.hydra "
-		"or "
-		"with srun --mpi=pmi2, or unset PMIX_NAMESPACE and PMIX_RANK to run this process "
-		"alone");
+		"or with srun --mpi=pmi2, or set PTL_LAUNCHER=none to run this process alone");
 	return -ENOTSUP;
 }
 

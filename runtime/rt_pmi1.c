@@ -50,7 +50,7 @@ static int connection_broken(struct rt_pmi1 *pmi, const char *doing, int err)
 	else if (err == -ETIMEDOUT)
 		base_warn(
 			"no answer from the launcher (PMI_FD=%d) while this process was %s; if no "
-			"launcher started it, unset PMI_FD, PMI_RANK and PMI_SIZE",
+			"launcher started it, set PTL_LAUNCHER=none",
 			pmi->fd, doing);
 	else if (err != -EPROTO)
 		base_warn(

@@ -96,7 +96,7 @@ check 'PTL_MY_RID without maps: alone, for PtlSetRank to complain' alone PTL_MY_
 check 'maps without PTL_MY_RID: alone, for PtlSetRank to complete' alone PTL_NIDMAP=1:2 PTL_PIDMAP=3:4
 check 'an empty variable counts as unset' alone PMI_RANK= PTL_MY_RID=
 
-check 'PMI_RANK without PMI_FD' refused 'PMI_FD is not: .* unset PMI_FD' PMI_RANK=0 PMI_SIZE=2
+check 'PMI_RANK without PMI_FD' refused 'PMI_FD is not: .* set PTL_LAUNCHER=none' PMI_RANK=0 PMI_SIZE=2
 check 'PMI_FD that is not open' refused 'PMI_FD=123 is no open file \(Bad file.*sudo' PMI_FD=123 PMI_RANK=0 PMI_SIZE=2
 check 'PMI_FD that is no socket' refused 'PMI_FD=0 is no socket' PMI_FD=0 PMI_RANK=0 PMI_SIZE=2
 check 'PMI_FD that is no number' refused 'PMI_FD="seven" is no file number' PMI_FD=seven PMI_RANK=0
@@ -107,7 +107,7 @@ check 'PMI_PORT' refused 'PMI_PORT=host:1234\), which is not supported' PMI_PORT
 check 'a PMIx launcher' refused 'PMIx launcher.*mpiexec.hydra' PMIX_NAMESPACE=job PMIX_RANK=1
 
 slurm=(SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_PROCID=1)
-check 'srun without PMI' refused 'number 1 of those that Slurm started .*; start the job with srun --mpi=pmi2, or unset SLURM_PROCID' \
+check 'srun without PMI' refused 'number 1 of those that Slurm started .*; start the job with srun --mpi=pmi2, or set PTL_LAUNCHER=none' \
 	"${slurm[@]}" SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2
 check 'srun that does not say how many' refused 'that Slurm started' SLURM_PROCID=0 SLURM_STEP_ID=0
 check 'srun of one task: alone' alone "${slurm[@]}" SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1
@@ -124,6 +124,14 @@ check "Open MPI's launcher with one process: alone" alone OMPI_COMM_WORLD_RANK=0
 check "Open MPI's launcher in a step of one task" refused 'number 1 of those that Open MPI started' SLURM_PROCID=0 \
 	SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4
 check 'PMIX_RANK alone' refused 'PMIx launcher' PMIX_RANK=0
+
+check 'PTL_LAUNCHER=none under PMI-1: alone' alone PTL_LAUNCHER=none PMI_FD=0 PMI_RANK=1 PMI_SIZE=2
+check 'under PMIx: alone' alone PTL_LAUNCHER=none PMIX_NAMESPACE=job PMIX_RANK=1
+check 'in a step of Slurm: alone' alone PTL_LAUNCHER=none "${slurm[@]}" SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2
+check 'with maps: alone' alone PTL_LAUNCHER=none PTL_MY_RID=1 PTL_NIDMAP=1:2 PTL_PIDMAP=3:4
+check 'PTL_LAUNCHER=pmi1 without a launcher' refused 'PTL_LAUNCHER=pmi1 asks for' PTL_LAUNCHER=pmi1
+check 'PTL_LAUNCHER=pmi1 takes no other' refused 'PTL_LAUNCHER=pmi1 asks for' PTL_LAUNCHER=pmi1 PTL_MY_RID=0 \
+	PTL_NIDMAP=1 PTL_PIDMAP=3
 
 check 'garbage in PTL_NIDMAP' refused 'PTL_NIDMAP: entry 1, "frob~1b~5b31m", is no number' \
 	PTL_MY_RID=0 PTL_NIDMAP=1:frob$'\e'[31m:3 PTL_PIDMAP=1:2:3
