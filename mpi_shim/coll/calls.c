@@ -225,7 +225,7 @@ static void keep_disagreement(struct mpi_comm *comm, const struct mpi_disagreeme
 		*comm->calls.found = *d;
 	else
 		comm->calls.found = &unknown;
-	comm->lost = true;
+	comm->failed = true;
 }
 
 static void tell_all(struct mpi_comm *comm)
@@ -318,8 +318,8 @@ static uint64_t sum_of(uint64_t context, uint64_t number, uint64_t call)
 /* The peer of the message may have found a disagreement before, and have left the collective. */
 static int is_hopeless(const struct mpi_request *r)
 {
-	if (mpi_comm_lost(r->whole))
-		return mpi_fail_lost(r->whole);
+	if (mpi_comm_failed(r->whole))
+		return mpi_fail_comm(r->whole);
 	if (r->kind == MPI_REQ_RECV && r->peer != MPI_PROC_NULL)
 		mpi_calls_ask(r->whole, mpi_comm_peer(r->comm, r->peer));
 	return MPI_SUCCESS;
@@ -488,15 +488,15 @@ bool mpi_calls_broken(struct mpi_comm *comm)
 	       meets_another(comm, MPI_TAG_LEADERS) || meets_another(comm, MPI_TAG_LAST);
 }
 
-bool mpi_comm_lost(struct mpi_comm *comm)
+bool mpi_comm_failed(struct mpi_comm *comm)
 {
-	comm->lost = comm->lost || mpi_lost_member(comm) >= 0 || mpi_calls_broken(comm);
-	return comm->lost;
+	comm->failed = comm->failed || mpi_failed_member(comm) >= 0 || mpi_calls_broken(comm);
+	return comm->failed;
 }
 
-int mpi_fail_lost(struct mpi_comm *comm)
+int mpi_fail_comm(struct mpi_comm *comm)
 {
-	int rank = mpi_lost_member(comm);
+	int rank = mpi_failed_member(comm);
 
 	if (comm->calls.found)
 		return mpi_calls_fail(comm);
@@ -504,5 +504,5 @@ int mpi_fail_lost(struct mpi_comm *comm)
 		return mpi_fail(MPI_ERR_PROC_ABORTED, "a rank is lost");
 	return mpi_fail(MPI_ERR_PROC_ABORTED,
 			"rank %d of MPI_COMM_WORLD is lost, and no collective does without it: %s",
-			rank, mpi_lost_text(rank, PTL_NI_OK));
+			rank, mpi_failed_text(rank, PTL_NI_OK));
 }

@@ -91,9 +91,9 @@ bool mpi_calls_broken(struct mpi_comm *comm);
 int mpi_calls_fail(struct mpi_comm *comm);
 
 /* Whether a rank of the communicator, in either group, has died, or ranks disagree.
- * mpi_fail_lost() returns the error, with its text kept. */
-bool mpi_comm_lost(struct mpi_comm *comm);
-int mpi_fail_lost(struct mpi_comm *comm);
+ * mpi_fail_comm() returns the error, with its text kept. */
+bool mpi_comm_failed(struct mpi_comm *comm);
+int mpi_fail_comm(struct mpi_comm *comm);
 
 /* Put this rank's last call into the memory of a world rank that it waits for. Does nothing for
  * an intercommunicator. */

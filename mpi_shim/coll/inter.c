@@ -153,10 +153,10 @@ int mpi_inter_reduce_scatter(struct mpi_schedule *p, const void *sendbuf, void *
 	displs = (MPI_Aint *)(void *)mpi_schedule_bytes(p, comm->size * (MPI_Count)sizeof(*displs));
 	if (!displs)
 		return MPI_ERR_NO_MEM;
-	if (!p->lost)
+	if (!p->failed)
 		whole.displs = displs;
 	for (int i = 0; i < comm->size; i++) {
-		if (!p->lost)
+		if (!p->failed)
 			displs[i] = count;
 		count += mpi_vec_count(parts, i);
 	}

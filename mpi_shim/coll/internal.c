@@ -34,7 +34,7 @@ int mpi_coll_last_barrier(struct mpi_comm *comm)
 	struct mpi_schedule p;
 
 	mpi_schedule_begin_last(&p);
-	if (!comm->lost)
+	if (!comm->failed)
 		mpi_calls_tell(&p, comm, MPI_CALL_LAST, MPI_CALL_ANY_ROOT, NULL, 0);
 	mpi_intra_barrier(&p, comm);
 	return mpi_schedule_end(&p, MPI_SUCCESS);

@@ -23,7 +23,7 @@ static MPI_Count *numbers(struct mpi_schedule *p, int n)
 {
 	MPI_Count *number = (void *)mpi_schedule_bytes(p, (MPI_Count)sizeof(*number) * n);
 
-	return p->lost ? NULL : number;
+	return p->failed ? NULL : number;
 }
 
 /* Where each rank's part begins, and after the last one the end. */
@@ -42,7 +42,7 @@ static int find_places(struct mpi_schedule *p, struct places *at, const struct m
 {
 	MPI_Count *begin = numbers(p, n + 1);
 
-	if (!begin && !p->lost)
+	if (!begin && !p->failed)
 		return MPI_ERR_NO_MEM;
 	*at = (struct places){ .begin = begin };
 	for (int i = 0; i < n; i++) {
@@ -138,7 +138,7 @@ static int halve_vector(struct mpi_schedule *p, const void *sendbuf, void *recvb
 
 	w.mine = mpi_schedule_typed(p, w.count, w.type);
 	w.theirs = f.rank >= 0 ? mpi_schedule_typed(p, w.count, w.type) : NULL;
-	if (!p->lost && (!work_begin || !w.mine || (f.rank >= 0 && !w.theirs)))
+	if (!p->failed && (!work_begin || !w.mine || (f.rank >= 0 && !w.theirs)))
 		return MPI_ERR_NO_MEM;
 	/* a worker's part is its own and that of the rank below it that folded in */
 	for (int i = 0; i < f.power && work_begin; i++)
@@ -199,7 +199,7 @@ static bool reduce_scatter_by_shmcoll(struct mpi_schedule *p, const void *sendbu
 		return false;
 	if (sendbuf == recvbuf)
 		result = mpi_schedule_typed(p, own, type);
-	*rc = mpi_shmcoll_reduce_scatter(shmcoll, p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS, sendbuf,
+	*rc = mpi_shmcoll_reduce_scatter(shmcoll, p->failed ? MPI_ERR_NO_MEM : MPI_SUCCESS, sendbuf,
 					 result, parts, op);
 	if (!*rc && result != recvbuf)
 		mpi_schedule_copy(p, result, own, type, recvbuf, own, type);

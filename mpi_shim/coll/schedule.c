@@ -36,7 +36,7 @@ void mpi_schedule_record(struct mpi_schedule *p, int rc)
 	if (!rc)
 		return;
 	if (p->comm && (rc == MPI_ERR_PROC_ABORTED || p->comm->calls.found))
-		p->lost = p->gone = p->comm->lost = true;
+		p->failed = p->gone = p->comm->failed = true;
 	if (p->rc)
 		return;
 	p->rc = rc;
@@ -46,10 +46,10 @@ void mpi_schedule_record(struct mpi_schedule *p, int rc)
 
 /* ---- messages under way ---------------------------------------------------------------------- */
 
-void mpi_schedule_lose(struct mpi_schedule *p, int rc)
+void mpi_schedule_fail(struct mpi_schedule *p, int rc)
 {
 	mpi_schedule_record(p, rc);
-	p->lost = true;
+	p->failed = true;
 }
 
 /* The message has ended. */
@@ -61,12 +61,12 @@ static void finish_message_of_schedule(struct mpi_schedule *p, struct mpi_reques
 	if (__builtin_expect(r->differs, 0))
 		mpi_schedule_record(p, mpi_calls_refuse(p->comm ? p->comm : r->comm, r));
 
-	if (p->lost && r->error != MPI_ERR_PROC_ABORTED)
+	if (p->failed && r->error != MPI_ERR_PROC_ABORTED)
 		r->error = MPI_SUCCESS; /* there was no memory for the data */
 	r->whole = NULL; /* shares its place with r->schedule, which the release checks */
 	rc = mpi_request_finish(r, MPI_STATUS_IGNORE);
 	if (rc == MPI_ERR_NO_MEM || (receives && rc == MPI_ERR_OTHER))
-		mpi_schedule_lose(p, rc);
+		mpi_schedule_fail(p, rc);
 	else
 		mpi_schedule_record(p, rc);
 }
@@ -102,9 +102,9 @@ static void make_room_for_message(struct mpi_schedule *p)
 static int start_message(const struct mpi_schedule *p, const struct mpi_schedule_op *a,
 			 struct mpi_request **r)
 {
-	enum mpi_send_mode mode = p->lost ? MPI_SEND_NO_MEMORY : MPI_SEND_STANDARD;
+	enum mpi_send_mode mode = p->failed ? MPI_SEND_NO_MEMORY : MPI_SEND_STANDARD;
 	/* without memory nothing is received, however long it is */
-	const uint64_t mark = p->lost ? p->mark & ~(uint64_t)MPI_MARK_EXACT : p->mark;
+	const uint64_t mark = p->failed ? p->mark & ~(uint64_t)MPI_MARK_EXACT : p->mark;
 
 	if (a->kind == RECV)
 		return mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
@@ -118,9 +118,9 @@ static int __attribute__((cold, noinline)) leave_message_out(struct mpi_schedule
 {
 	int rc;
 
-	if (!mpi_comm_lost(p->comm))
+	if (!mpi_comm_failed(p->comm))
 		return MPI_SUCCESS;
-	rc = mpi_fail_lost(p->comm);
+	rc = mpi_fail_comm(p->comm);
 	mpi_schedule_record(p, rc);
 	return rc;
 }
@@ -136,13 +136,13 @@ static void begin_message(struct mpi_schedule *p, const struct mpi_schedule_op *
 
 	/* the death may be known since the schedule began: what arrived then for a collective
 	 * inside this one is not for it */
-	if (__builtin_expect(p->comm && p->comm->lost, 0) && leave_message_out(p))
+	if (__builtin_expect(p->comm && p->comm->failed, 0) && leave_message_out(p))
 		return;
 	make_room_for_message(p);
-	if (!p->lost)
+	if (!p->failed)
 		rc = start_message(p, a, &r);
 	if (rc == MPI_ERR_NO_MEM) {
-		mpi_schedule_lose(p, rc);
+		mpi_schedule_fail(p, rc);
 		empty.from = empty.to = p->small;
 		empty.type = mpi_type_of(MPI_BYTE);
 		rc = start_message(p, &empty, &r);
@@ -173,7 +173,7 @@ static bool ended(struct mpi_schedule *p, bool block)
 
 static void do_scheduled(struct mpi_schedule *p, const struct mpi_schedule_op *a)
 {
-	if (p->lost && (p->gone || (a->kind != SEND && a->kind != RECV)))
+	if (p->failed && (p->gone || (a->kind != SEND && a->kind != RECV)))
 		return;
 	switch (a->kind) {
 	case SEND:
@@ -316,17 +316,17 @@ void mpi_schedule_unpack(struct mpi_schedule *p, struct mpi_type *type, void *bu
 /* ---- carrying out ---------------------------------------------------------------------------- */
 
 /* Check for a dead rank where the schedule would begin something. */
-static inline int look_for_loss(struct mpi_schedule *p)
+static inline int check_schedule_for_failure(struct mpi_schedule *p)
 {
-	return __builtin_expect(p->comm->lost || mpi_proto.any_dead, 0) ? leave_message_out(p)
-									: MPI_SUCCESS;
+	return __builtin_expect(p->comm->failed || mpi_proto.any_dead, 0) ? leave_message_out(p)
+									  : MPI_SUCCESS;
 }
 
 /* Advance as far as possible without waiting; true: to the end. */
 static bool advance_schedule(struct mpi_schedule *p)
 {
 	if (!p->gone)
-		look_for_loss(p);
+		check_schedule_for_failure(p);
 	for (; p->at < p->op_count; p->at++) {
 		if (p->ops[p->at].kind != WAIT)
 			do_scheduled(p, &p->ops[p->at]);
@@ -370,7 +370,7 @@ static bool run_schedule(struct mpi_hook *s)
 static void init(struct mpi_schedule *p, struct mpi_comm *comm, int tag, bool now)
 {
 	p->now = now;
-	p->lost = p->gone = false;
+	p->failed = p->gone = false;
 	p->comm = comm;
 	p->tag = tag;
 	p->mark = 0;
@@ -387,7 +387,7 @@ static void init(struct mpi_schedule *p, struct mpi_comm *comm, int tag, bool no
 int mpi_schedule_begin(struct mpi_schedule *p, struct mpi_comm *comm)
 {
 	init(p, comm, MPI_TAG_BLOCKING, true);
-	return look_for_loss(p);
+	return check_schedule_for_failure(p);
 }
 
 void mpi_schedule_begin_last(struct mpi_schedule *p)
@@ -462,7 +462,7 @@ static int launch(struct mpi_request *r)
 	struct mpi_schedule *p = r->schedule;
 
 	p->at = 0;
-	p->lost = p->gone = false;
+	p->failed = p->gone = false;
 	p->rc = MPI_SUCCESS;
 	p->request->done = false;
 	p->request->error = MPI_SUCCESS;

@@ -17,7 +17,7 @@
  * while the schedule is made is returned, and the rank takes no part.
  *
  * Out of memory. Other ranks wait for a collective whose memory runs out while it is carried
- * out; a blocking one is carried out from its beginning. Its schedule has then failed (lost).
+ * out; a blocking one is carried out from its beginning. Its schedule has then failed.
  * It still sends and receives in step, but its messages are empty and marked
  * (MPI_BITS_NO_MEMORY), and it ignores what it receives. A rank that gets a marked message
  * fails too, so every rank whose result is incomplete learns of it. If there is no memory for a
@@ -71,7 +71,7 @@ enum {
 struct mpi_schedule {
 	struct mpi_hook steps; /* the progress hook; first */
 	bool now;              /* carried out while it is made */
-	bool lost;             /* failed: it only sends and receives in step */
+	bool failed;           /* failed: it only sends and receives in step */
 	bool gone;             /* the remaining operations are left out */
 	struct mpi_comm *comm; /* NULL: ranks may die, and it goes on */
 	int tag;
@@ -127,7 +127,7 @@ char *mpi_schedule_typed(struct mpi_schedule *p, MPI_Count count, const struct m
 /* Keep the first error. */
 void mpi_schedule_record(struct mpi_schedule *p, int rc);
 /* The schedule fails: from here on it only sends and receives in step. */
-void mpi_schedule_lose(struct mpi_schedule *p, int rc);
+void mpi_schedule_fail(struct mpi_schedule *p, int rc);
 
 /* ---- from the call to the end ---------------------------------------------------------------- */
 

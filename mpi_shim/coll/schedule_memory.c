@@ -127,7 +127,7 @@ static char *memory_ended(struct mpi_schedule *p, int rc)
 {
 	if (!p->now)
 		return NULL;
-	mpi_schedule_lose(p, rc);
+	mpi_schedule_fail(p, rc);
 	return p->small;
 }
 

@@ -26,7 +26,7 @@ static int of_cart(struct mpi_schedule *p, struct mpi_comm *comm, struct neighbo
 	int dims = comm->topology->cart.ndims, rc = MPI_SUCCESS;
 	int *rank = (int *)(void *)mpi_schedule_bytes(p, 2 * (MPI_Count)sizeof(int) * dims);
 
-	if (!rank || p->lost)
+	if (!rank || p->failed)
 		return MPI_ERR_NO_MEM;
 	for (int i = 0; i < dims && !rc; i++)
 		rc = mpi_cart_shift(comm, i, 1, &rank[2 * i], &rank[2 * i + 1]);

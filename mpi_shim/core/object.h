@@ -122,8 +122,8 @@ struct mpi_comm {
 	 * group. */
 	int remote_size;
 	bool inter;
-	bool freed; /* the user has freed it */
-	bool lost;  /* a rank died, or ranks disagree: no collective works any more (schedule.h) */
+	bool freed;  /* the user has freed it */
+	bool failed; /* a rank died, or ranks disagree: no collective works any more (schedule.h) */
 	struct mpi_group *local;
 	struct mpi_group *remote;    /* the local group in an intracommunicator */
 	struct mpi_comm *local_comm; /* of an intercommunicator: its local side, for collectives */

@@ -40,7 +40,7 @@ static void comm_destroy(void *object)
 	struct mpi_comm *comm = object;
 
 	end_collectives(comm);
-	if (!comm->lost) /* else messages of it may still be queued */
+	if (!comm->failed) /* else messages of it may still be queued */
 		mpi_context_release(comm->context);
 	mpi_object_release(comm->local_comm);
 	mpi_object_release(comm->local);

@@ -153,7 +153,7 @@ bool mpi_cancel_early(const struct mpi_unexpected *u)
 	return false;
 }
 
-void mpi_cancel_look(void)
+void mpi_cancel_check(void)
 {
 	if (early) {
 		while (mpi_drain_unexpected())

@@ -142,7 +142,7 @@ static bool has_met(const struct mpi_peer *p)
 
 /* Returns how a rank has failed, as far as this one knows (0: it has not), and the reason in
  * *fail and `why`. */
-static int how_lost(int world, ptl_ni_fail_t *fail, char *why, size_t size)
+static int how_rank_failed(int world, ptl_ni_fail_t *fail, char *why, size_t size)
 {
 	*why = '\0';
 	if (PtlPeerReason(mpi_world.ni, mpi_world.id[world], fail, why, size) != PTL_OK)
@@ -152,13 +152,13 @@ static int how_lost(int world, ptl_ni_fail_t *fail, char *why, size_t size)
 	return *fail != PTL_NI_OK || deaths[world] ? NOT_REACHED : 0;
 }
 
-const char *mpi_lost_text(int world, ptl_ni_fail_t fail)
+const char *mpi_failed_text(int world, ptl_ni_fail_t fail)
 {
 	static char text[MPI_MAX_ERROR_STRING - 100];
 	char why[sizeof(text) - 40];
 	ptl_ni_fail_t known;
 
-	switch (how_lost(world, &known, why, sizeof(why))) {
+	switch (how_rank_failed(world, &known, why, sizeof(why))) {
 	case ENDED:
 		return "its process has ended";
 	case NOT_REACHED:
@@ -209,7 +209,7 @@ static int search(const struct mpi_comm *comm, struct asked *last, bool all)
 	return -1;
 }
 
-int mpi_lost_source(const struct mpi_comm *comm, int source)
+int mpi_failed_source(const struct mpi_comm *comm, int source)
 {
 	static struct asked last;
 	struct mpi_peer *p;
@@ -223,7 +223,7 @@ int mpi_lost_source(const struct mpi_comm *comm, int source)
 	return p->dead ? source : -1;
 }
 
-int mpi_lost_any(const struct mpi_comm *comm)
+int mpi_failed_any(const struct mpi_comm *comm)
 {
 	static struct asked last;
 
@@ -236,7 +236,7 @@ static void tell_of(struct mpi_peer *p)
 	const ptl_size_t dead = (ptl_size_t)(p - mpi_proto.peer);
 	char why[8];
 	ptl_ni_fail_t fail;
-	ptl_size_t at = how_lost((int)dead, &fail, why, sizeof(why)) != ENDED;
+	ptl_size_t at = how_rank_failed((int)dead, &fail, why, sizeof(why)) != ENDED;
 
 	for (int step; (step = 1 << p->told / 2) < mpi_world.size; p->told++) {
 		int far = p->told % 2 ? mpi_world.size - step : step;
@@ -263,7 +263,7 @@ static void report_deaths(void)
 
 /* Checks the ranks that were asked for since the last time, in turn. Messages that they sent
  * before they died are handled before the next check, which treats the ranks as dead. */
-static void look_after_peers(void)
+static void check_asked_peers(void)
 {
 	static int at;
 	int looks = 0;
@@ -283,13 +283,13 @@ static void look_after_peers(void)
 	}
 }
 
-int mpi_lost_member(const struct mpi_comm *comm)
+int mpi_failed_member(const struct mpi_comm *comm)
 {
-	int rank = mpi_lost_any(comm);
+	int rank = mpi_failed_any(comm);
 
 	if (rank >= 0)
 		return mpi_comm_peer(comm, rank);
-	return comm->inter ? mpi_lost_member(comm->local_comm) : -1;
+	return comm->inter ? mpi_failed_member(comm->local_comm) : -1;
 }
 
 static void (*check_also)(void);
@@ -307,7 +307,7 @@ void mpi_peers_ask_of_whole(int (*of)(const struct mpi_request *r))
 
 static void end_if_hopeless(struct mpi_request *r)
 {
-	int rank = r->peer == MPI_PROC_NULL ? -1 : mpi_lost_source(r->comm, r->peer), err;
+	int rank = r->peer == MPI_PROC_NULL ? -1 : mpi_failed_source(r->comm, r->peer), err;
 
 	if (rank < 0) {
 		err = r->whole ? hopeless(r) : MPI_SUCCESS;
@@ -333,8 +333,8 @@ void mpi_peers_check(void)
 			end_if_hopeless(r);
 	if (check_also)
 		check_also();
-	mpi_cancel_look();
-	look_after_peers();
+	mpi_cancel_check();
+	check_asked_peers();
 	report_deaths();
 	/* Sends that wait for memory may find some now. */
 	for (int i = 0; i < mpi_world.size; i++)

@@ -29,14 +29,14 @@ void mpi_messages_init(void)
 }
 
 /* Fails if the source has died: no such message has come, and none will. */
-static int fail_lost_source(const struct mpi_comm *comm, int source)
+static int fail_for_failed_source(const struct mpi_comm *comm, int source)
 {
-	int rank = mpi_lost_source(comm, source);
+	int rank = mpi_failed_source(comm, source);
 
 	return rank < 0 ? MPI_SUCCESS
 			: mpi_fail(MPI_ERR_PROC_ABORTED,
 				   "rank %d has sent no such message, and will not: %s", rank,
-				   mpi_lost_text(mpi_comm_peer(comm, rank), PTL_NI_OK));
+				   mpi_failed_text(mpi_comm_peer(comm, rank), PTL_NI_OK));
 }
 
 /* Finds the first message that matches: *found, or NULL. */
@@ -53,7 +53,7 @@ static int look_for_message(const struct mpi_comm *comm, int source, int tag, bo
 		*found = mpi_unexpected_find(bits, open);
 		if (*found || (!wait && any))
 			break;
-		err = any ? MPI_SUCCESS : fail_lost_source(comm, source);
+		err = any ? MPI_SUCCESS : fail_for_failed_source(comm, source);
 		if (!wait)
 			break;
 	}

@@ -270,7 +270,7 @@ bool mpi_cancel_early(const struct mpi_unexpected *u);
 
 /* Handles cancel requests that no receive has polled for. Called now and then, with no event in
  * hand. */
-void mpi_cancel_look(void);
+void mpi_cancel_check(void);
 
 /* ---- posted.c -------------------------------------------------------------------------------- */
 
@@ -315,12 +315,12 @@ void mpi_send_cancel_due(int rank);
 void mpi_peers_check(void);
 /* Returns the rank of the communicator from which nothing will come, or -1. MPI_ANY_SOURCE: any
  * dead rank, since it may have been the sender. Has the ranks checked. */
-int mpi_lost_source(const struct mpi_comm *comm, int source);
+int mpi_failed_source(const struct mpi_comm *comm, int source);
 /* Returns a rank of the communicator's (remote) group that is known to have died, or -1. Has
  * only those ranks checked that are on this node or have exchanged messages with this one. */
-int mpi_lost_any(const struct mpi_comm *comm);
+int mpi_failed_any(const struct mpi_comm *comm);
 /* Returns the world rank of a member of either group that is known to have died, or -1. */
-int mpi_lost_member(const struct mpi_comm *comm);
+int mpi_failed_member(const struct mpi_comm *comm);
 /*
  * Sets what higher layers add to each check; once, at start. `check` has the peers checked that
  * something other than a request waits for, and ends what waits for dead ones. `hopeless` gets
@@ -332,7 +332,7 @@ void mpi_peers_ask_of_whole(int (*hopeless)(const struct mpi_request *r));
 /* Returns what is known of a failed world rank: "its process has ended", or why it cannot be
  * reached. `fail`: the failure of the operation, or PTL_NI_OK. The text is valid until the next
  * call. */
-const char *mpi_lost_text(int world, ptl_ni_fail_t fail);
+const char *mpi_failed_text(int world, ptl_ni_fail_t fail);
 /* Marks a world rank as dead. Returns MPI_ERR_PROC_ABORTED, with a text kept. */
 int mpi_unreachable(int world);
 int mpi_peers_init(void);

@@ -107,10 +107,10 @@ static void complete_recv(struct mpi_request *r, uint64_t bits, uint64_t hdr, MP
 	mpi_request_done(r);
 }
 
-static void sender_lost(struct mpi_request *r, int source, ptl_ni_fail_t fail)
+static void record_failed_sender(struct mpi_request *r, int source, ptl_ni_fail_t fail)
 {
 	mpi_request_fail(r, MPI_ERR_PROC_ABORTED, "no message from rank %d: %s", source,
-			 mpi_lost_text(mpi_comm_peer(r->comm, source), fail));
+			 mpi_failed_text(mpi_comm_peer(r->comm, source), fail));
 	r->source = source;
 	r->bytes = 0;
 	mpi_request_done(r);
@@ -125,7 +125,7 @@ static void posted_event(struct mpi_request *r, const ptl_event_t *ev)
 	mpi_credit_consumed(mpi_hdr_rank(ev->hdr_data), is_long ? 0 : mpi_credit_cost(ev->rlength),
 			    1);
 	if (ev->ni_fail_type != PTL_NI_OK) {
-		sender_lost(r, mpi_bits_source(ev->match_bits), ev->ni_fail_type);
+		record_failed_sender(r, mpi_bits_source(ev->match_bits), ev->ni_fail_type);
 		return;
 	}
 	complete_recv(r, ev->match_bits, ev->hdr_data, (MPI_Count)ev->mlength,
@@ -140,7 +140,7 @@ static void got_event(struct mpi_request *r, const ptl_event_t *ev)
 	PtlMEUnlink(r->me);
 	mpi_events_release(r, GET_EVENTS);
 	if (ev->ni_fail_type != PTL_NI_OK)
-		sender_lost(r, mpi_bits_source(r->bits), ev->ni_fail_type);
+		record_failed_sender(r, mpi_bits_source(r->bits), ev->ni_fail_type);
 	else
 		complete_recv(r, r->bits, r->number, (MPI_Count)ev->mlength, r->sent);
 }
@@ -459,7 +459,7 @@ void mpi_recv_cancel(struct mpi_request *r)
 void mpi_recv_abandon(struct mpi_request *r, int source)
 {
 	if (cancel_recv(r))
-		sender_lost(r, source, PTL_NI_OK);
+		record_failed_sender(r, source, PTL_NI_OK);
 }
 
 void mpi_recv_give_up(struct mpi_request *r, int code)

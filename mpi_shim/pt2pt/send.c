@@ -76,7 +76,7 @@ int mpi_unreachable(int world)
 {
 	mpi_proto.peer[world].dead = mpi_proto.any_dead = true;
 	return mpi_fail(MPI_ERR_PROC_ABORTED, "rank %d of MPI_COMM_WORLD is lost: %s", world,
-			mpi_lost_text(world, PTL_NI_OK));
+			mpi_failed_text(world, PTL_NI_OK));
 }
 
 /* Sends a message by the short protocol, if it is short and there is credit. True: *err has the
@@ -368,7 +368,7 @@ static void abandon(struct mpi_request *r, ptl_ni_fail_t fail)
 		return;
 	r->cancelled = false;
 	mpi_request_fail(r, MPI_ERR_PROC_ABORTED, "rank %d did not take the message: %s", r->peer,
-			 mpi_lost_text(r->world, fail));
+			 mpi_failed_text(r->world, fail));
 	if (r->state & EXPOSED)
 		finish_long(r);
 	else

@@ -267,11 +267,11 @@ static void op_over(struct mpi_rma *op)
 	if (!r)
 		return;
 	if (op->error)
-		mpi_request_fail(r, op->error, "a one-sided operation to rank %d failed: %s",
-				 op->rank,
-				 op->error == MPI_ERR_PROC_ABORTED
-					 ? mpi_lost_text(op->win->target[op->rank].world, PTL_NI_OK)
-					 : mpi_error_text(op->error));
+		mpi_request_fail(
+			r, op->error, "a one-sided operation to rank %d failed: %s", op->rank,
+			op->error == MPI_ERR_PROC_ABORTED
+				? mpi_failed_text(op->win->target[op->rank].world, PTL_NI_OK)
+				: mpi_error_text(op->error));
 	mpi_request_done(r);
 	mpi_object_release(r);
 }
@@ -620,7 +620,7 @@ static int report_error(struct mpi_win_target *t, int rank)
 				"any more",
 				rank);
 	return mpi_fail(err, "an operation to rank %d failed: %s", rank,
-			err == MPI_ERR_PROC_ABORTED ? mpi_lost_text(t->world, PTL_NI_OK)
+			err == MPI_ERR_PROC_ABORTED ? mpi_failed_text(t->world, PTL_NI_OK)
 						    : mpi_error_text(err));
 }
 

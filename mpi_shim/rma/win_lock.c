@@ -39,7 +39,7 @@ static int any_dead(const struct mpi_win *win)
 	return dead;
 }
 
-static int fail_lost_target(int rank)
+static int fail_for_failed_target(int rank)
 {
 	return mpi_fail(MPI_ERR_PROC_ABORTED,
 			"rank %d of the window has died, and may have held the lock waited for",
@@ -93,7 +93,7 @@ static int wait_mapped(struct mpi_win *win, struct mpi_win_control *c, _Atomic u
 		}
 		dead = any_dead(win);
 		if (dead >= 0)
-			return fail_lost_target(dead);
+			return fail_for_failed_target(dead);
 		sleep_on(c, word, seen);
 	}
 	return MPI_SUCCESS;
@@ -154,7 +154,7 @@ static int take_far(struct mpi_win *win, struct mpi_win_target *t, bool exclusiv
 			break;
 		dead = any_dead(win);
 		if (dead >= 0)
-			return fail_lost_target(dead);
+			return fail_for_failed_target(dead);
 		mpi_progress(false); /* add_to_lock() polls its own answers only */
 		nap(ns);
 		ns = ns * 2 < NAP_MOST ? ns * 2 : NAP_MOST;

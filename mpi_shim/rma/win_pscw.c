@@ -80,7 +80,7 @@ static int dead(int rank)
 /* MPI_ERR_PROC_ABORTED if the rank is known to be dead. */
 static int check_alive(const struct mpi_win *win, int rank)
 {
-	if (mpi_proto.any_dead && mpi_lost_source(win->comm, rank) >= 0)
+	if (mpi_proto.any_dead && mpi_failed_source(win->comm, rank) >= 0)
 		return dead(rank);
 	return MPI_SUCCESS;
 }
@@ -107,7 +107,7 @@ static void let_time_pass(int looks)
 static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, uint64_t least)
 {
 	for (int looks = 0; !epoch_reached(word, least); looks++) {
-		bool lost;
+		bool failed;
 		int err = MPI_ERR_OTHER;
 
 		if (win->shmcoll && !win->in_shmcoll) {
@@ -118,10 +118,10 @@ static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, ui
 		if (!err)
 			break;
 		/* poll once more after the check: it may have written the word before it died */
-		lost = mpi_lost_source(win->comm, rank) >= 0;
+		failed = mpi_failed_source(win->comm, rank) >= 0;
 		if (epoch_reached(word, least))
 			break;
-		if (lost)
+		if (failed)
 			return dead(rank);
 		let_time_pass(looks);
 	}
@@ -197,7 +197,7 @@ static bool words_done(struct mpi_win *win)
 		struct mpi_win_target *t = &win->target[rank];
 
 		if (!epoch_reached(&t->here->completed, t->posts) &&
-		    mpi_lost_source(win->comm, rank) < 0)
+		    mpi_failed_source(win->comm, rank) < 0)
 			return false;
 	}
 	return true;

@@ -45,7 +45,7 @@ enum net_status {
 	/* the peer dropped the connection: another process is there, or it gave up on us */
 	NET_RESTARTED,
 	NET_CLOSED,    /* the peer said that it is closing */
-	NET_NO_MEMORY, /* out of memory on our side; the connection is lost */
+	NET_NO_MEMORY, /* out of memory on our side; the connection has failed */
 	NET_ENDED,     /* this machine is being destroyed */
 };
 
@@ -141,7 +141,7 @@ struct net_stats {
 	uint64_t spurious;       /* of lost_packets: had arrived after all */
 	uint64_t timeouts;       /* retransmission time-outs */
 	uint64_t probes;         /* tail-loss probes */
-	uint64_t resets, opened; /* connections lost, made */
+	uint64_t resets, opened; /* connections failed, made */
 	uint64_t drops[NET_DROP_COUNT];
 	uint32_t peers, open, active; /* known; connected; with traffic in flight or just over */
 	size_t bytes;                 /* of memory used by the machine */

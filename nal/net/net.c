@@ -254,11 +254,11 @@ static void told(struct net *n, ptl_process_id_t id, enum net_status s, const ch
 			 "another), "
 			 "or it has ended",
 			 seconds);
-	ptl_lost(n->ni, n->slot->nal, id, s == NET_CLOSED ? PTL_NI_PEER_DEAD : PTL_NI_UNREACHABLE,
-		 text);
+	ptl_peer_failed(n->ni, n->slot->nal, id,
+			s == NET_CLOSED ? PTL_NI_PEER_DEAD : PTL_NI_UNREACHABLE, text);
 }
 
-void net_lost(struct net *n, uint32_t peer, enum net_status s, const char *why)
+void net_peer_failed(struct net *n, uint32_t peer, enum net_status s, const char *why)
 {
 	struct ptl_answerer who = net_who(n, peer);
 	uint64_t *counts = n->ni->view.r->stat.counts;
@@ -275,7 +275,8 @@ void net_lost(struct net *n, uint32_t peer, enum net_status s, const char *why)
 	if (n->peer[peer].watched)
 		n->carrier->watch(n, peer, -1);
 	n->peer[peer].watched = false;
-	ptl_engine_peer_lost(&n->ni->engine, ptl_net_peer(n->ni, n->slot, peer), net_fail(s), &who);
+	ptl_engine_peer_failed(&n->ni->engine, ptl_net_peer(n->ni, n->slot, peer), net_fail(s),
+			       &who);
 	if (n->peer[peer].expected)
 		n->carrier->watch(n, peer, -(int)n->peer[peer].expected);
 	n->peer[peer].expected = 0;

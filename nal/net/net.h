@@ -65,7 +65,7 @@ struct net_link {
 
 /* A carrier of messages. Each function is called with the lock held and returns without
  * waiting; n->now is the time. The carrier calls net_deliver, net_landed, net_sent,
- * net_segments, net_up and net_lost, as described in struct dgram_ops. */
+ * net_segments, net_up and net_peer_failed, as described in struct dgram_ops. */
 struct net_carrier {
 	/* The carrier reads the time itself, by net_now(), when something happens: a round
 	 * that finds nothing need not. */
@@ -134,7 +134,7 @@ struct net_body {
 struct net_peer {
 	struct net_who who;
 	bool watched;          /* its liveness was asked for: its silence is noticed from then on */
-	bool gone;             /* the connection was lost, and there is no new one */
+	bool gone;             /* the connection failed, and there is no new one */
 	bool met;              /* a connection stands */
 	struct net *to, *from; /* NAL it failed over to; from, until we met it; or NULL */
 	char *why;             /* why `to` has it */
@@ -229,9 +229,9 @@ static inline uint64_t net_now(struct net *n)
 		net_tell_time(n);
 	return n->now;
 }
-/* dgram_ops.up and .lost; `why` says more than the status, or is NULL. */
+/* dgram_ops.up and .peer_failed; `why` says more than the status, or is NULL. */
 void net_up(void *user, uint32_t peer, const struct net_who *who);
-void net_lost(struct net *n, uint32_t peer, enum net_status s, const char *why);
+void net_peer_failed(struct net *n, uint32_t peer, enum net_status s, const char *why);
 /* Peer number of an operation's target; NET_NONE: this NAL does not reach it. */
 uint32_t net_peer_of(struct net *n, ptl_process_id_t id);
 /* May bytes be copied for a peer? Not if too much waits for it already. */
@@ -285,7 +285,7 @@ void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net
 /* ---- net_failover.c -------------------------------------------------------------------------- */
 
 /* dgram_ops.unsent: may be called for messages to a peer that could not be reached, before
- * net_lost reports it. */
+ * net_peer_failed reports it. */
 bool net_failover(void *user, uint32_t peer, const struct net_out *o);
 /* The peer could not be reached: fail over to another NAL. */
 void net_unreached(struct net *n, uint32_t peer, const char *why);

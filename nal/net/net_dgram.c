@@ -58,14 +58,15 @@ static bool accept_peer(void *user, const struct net_who *who, const struct net_
 	return true;
 }
 
-static void lost(void *user, uint32_t peer, enum net_status s)
+static void report_failed_dgram_peer(void *user, uint32_t peer, enum net_status s)
 {
 	struct net *n = user;
 
-	net_lost(n, peer, s,
-		 n->refused ? "nobody is at its address, says the network: it has ended, or a "
-			      "filter rejects packets"
-			    : NULL);
+	net_peer_failed(n, peer, s,
+			n->refused
+				? "nobody is at its address, says the network: it has ended, or a "
+				  "filter rejects packets"
+				: NULL);
 }
 
 static uint32_t longest(void *user, const struct net_addr *to)
@@ -95,7 +96,7 @@ static const struct dgram_ops machine_ops = {
 	.unsent = net_failover,
 	.accept = accept_peer,
 	.up = net_up,
-	.lost = lost,
+	.peer_failed = report_failed_dgram_peer,
 	.segments = net_segments,
 };
 

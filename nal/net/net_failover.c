@@ -6,7 +6,7 @@
  * were queued for the peer go along, and the peer stays with that NAL.
  *
  * No message arrives twice thereby, or in another order. A carrier sends messages on a
- * connection only. When the connection is lost, all messages that were given to it end.
+ * connection only. When the connection fails, all messages that were given to it end.
  * Without a connection (`met`), messages given to the carrier since are still in its queue.
  * They move to the other carrier's queue in their order, before any later message. From then
  * on this NAL does not find the peer (net.c), so no message goes by it even if it comes to

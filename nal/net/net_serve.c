@@ -205,7 +205,7 @@ static void line_up(struct net *n, struct net_body *b)
 	p->line_end = b;
 }
 
-/* End a delivery. If the connection is lost, send no answer: it would go to the next process
+/* End a delivery. If the connection has failed, send no answer: it would go to the next process
  * there. */
 static void ends(struct net *n, struct net_body *b, bool stands)
 {

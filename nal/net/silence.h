@@ -18,8 +18,8 @@ enum { SILENCE_STOPS = 4 };
 
 struct silence {
 	struct {
-		uint64_t until, lost; /* end of a stop; its length */
-	} stop[SILENCE_STOPS];        /* newest first */
+		uint64_t until, missed; /* end of a stop; its length */
+	} stop[SILENCE_STOPS];          /* newest first */
 };
 
 /* Record a stop if the timer that was due at `due` runs late by more than an eighth of
@@ -32,20 +32,20 @@ static inline void silence_look(struct silence *s, uint64_t due, uint64_t now, u
 		return;
 	memmove(&s->stop[1], &s->stop[0], sizeof(s->stop) - sizeof(s->stop[0]));
 	s->stop[0].until = now;
-	s->stop[0].lost = now - from;
+	s->stop[0].missed = now - from;
 }
 
 /* When the silence since `since` would have begun if we had listened all the time. */
 static inline uint64_t silence_since(const struct silence *s, uint64_t since)
 {
-	uint64_t lost = 0;
+	uint64_t missed = 0;
 
 	for (int i = 0; i < SILENCE_STOPS && s->stop[i].until > since; i++) {
 		uint64_t after = s->stop[i].until - since;
 
-		lost += after < s->stop[i].lost ? after : s->stop[i].lost;
+		missed += after < s->stop[i].missed ? after : s->stop[i].missed;
 	}
-	return since + lost;
+	return since + missed;
 }
 
 #endif

@@ -393,11 +393,11 @@ static inline bool shm_peer_follow(struct shm *s, struct shm_peer *p)
 /* Decide anew whether a wait may spin. */
 void shm_peer_count_cores(struct shm *s);
 /* It is dead or unreachable, `why`: fail everything in flight. */
-void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const char *why);
+void shm_peer_failed(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const char *why);
 /* Return whether the process of this channel has ended. Its pidfd tells. Where pidfds are
  * refused, or in another pid namespace, its socket tells by hanging up. Not locked. */
 bool shm_peer_ended(const struct shm *s, uint32_t channel);
-/* Free lost peers that nobody uses any more; `all`: also those in use,
+/* Free failed peers that nobody uses any more; `all`: also those in use,
  * before the region is unmapped. */
 void shm_peer_reap(struct shm *s, bool all);
 

@@ -192,10 +192,10 @@ static void forget_peer(struct shm_helper *l, struct shm_peer *p, ptl_ni_fail_t 
 	if (!l->s->by_socket[p->index])
 		unwatch(l, l->s->life[p->index]);
 	unwatch(l, p->sock);
-	shm_peer_lost(l->s, p, fail, why);
+	shm_peer_failed(l->s, p, fail, why);
 }
 
-void shm_lose(struct shm_helper *l, struct shm_peer *p, const char *why)
+void shm_connection_failed(struct shm_helper *l, struct shm_peer *p, const char *why)
 {
 	bool was_live = p->state == SHM_LIVE;
 
@@ -433,7 +433,7 @@ static void call(struct shm_helper *l, struct shm_peer *p)
 		close(p->sock);
 		p->sock = -1;
 	} else {
-		shm_lose(l, p, why);
+		shm_connection_failed(l, p, why);
 	}
 }
 
@@ -491,7 +491,7 @@ void shm_hear(struct shm_helper *l, struct shm_peer *p)
 		if (n == 1 && *doorbell == SHM_DOORBELL_GIVEN_UP)
 			forget_peer(l, p, PTL_NI_UNREACHABLE, no_room_there);
 		else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-			shm_lose(l, p, hung_up_text);
+			shm_connection_failed(l, p, hung_up_text);
 		return;
 	}
 	got = recv_hello(p->sock, &h, &memfd);
@@ -505,7 +505,7 @@ void shm_hear(struct shm_helper *l, struct shm_peer *p)
 		p->crossed = base_now_ns();
 	} else if (got < 0 || h.kind != SHM_HELLO_ACCEPT || !same_user(p->sock, &who, &why) ||
 		   (why = make_live(l, p, p->sock, &who, &h, memfd))) {
-		shm_lose(l, p, why);
+		shm_connection_failed(l, p, why);
 	}
 	if (memfd >= 0)
 		close(memfd);
@@ -535,7 +535,7 @@ static struct shm_peer *peer_for(struct shm_helper *l, const struct shm_hello *h
 		*no = SHM_HELLO_CROSSED;
 		if (!shm_peer_ended(l->s, p->index) && !hung_up(p))
 			return NULL; /* a late call that crossed ours */
-		shm_lose(l, p, hung_up_text);
+		shm_connection_failed(l, p, hung_up_text);
 		p = NULL;
 	}
 	if (p && !p->crossed && p->sock >= 0 && smaller_id(ni->id, h->from)) {
@@ -575,12 +575,12 @@ static bool admit(struct shm_helper *l, int fd, const struct shm_hello *h, int m
 		send_hello(l, fd, SHM_HELLO_REFUSE, h->from,
 			   why == no_room || why == no_fds ? SHM_REFUSED_MEMORY
 							   : SHM_REFUSED_STRANGER);
-		shm_lose(l, p, why);
+		shm_connection_failed(l, p, why);
 		return false;
 	}
 	if (!send_hello(l, fd, SHM_HELLO_ACCEPT, h->from, p->index)) {
 		p->sock = -1; /* the caller closes it */
-		shm_lose(l, p, hung_up_text);
+		shm_connection_failed(l, p, hung_up_text);
 		return false;
 	}
 	return true;

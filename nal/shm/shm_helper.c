@@ -42,7 +42,7 @@ static void handle(struct shm_helper *l, uint64_t datum)
 		break;
 	case ON_DEATH:
 		if (p && shm_peer_ended(l->s, i))
-			shm_lose(l, p, "its process has ended");
+			shm_connection_failed(l, p, "its process has ended");
 		break;
 	case ON_PEER:
 		if (p && p->sock >= 0)

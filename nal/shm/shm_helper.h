@@ -52,7 +52,7 @@ void shm_watch(struct shm_helper *l, int fd, uint32_t what, uint32_t index);
 /* The following run in the helper thread with the lock held, except shm_hang_up_on_silent(). */
 
 /* A peer is not connected, or no longer; `why`, if it has not ended. */
-void shm_lose(struct shm_helper *l, struct shm_peer *p, const char *why);
+void shm_connection_failed(struct shm_helper *l, struct shm_peer *p, const char *why);
 /* Call every peer that is due. True if some peer must be called again later. */
 bool shm_call_all(struct shm_helper *l);
 /* Handle what arrived from a peer, or its hanging up. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The table of peers: found by id on every send, added at first use, lost when they die. A
+ * The table of peers: found by id on every send, added at first use, marked failed when they die. A
  * peer's number is that of its channel in our region. Our region's lock guards all of it.
  */
 #define _GNU_SOURCE
@@ -302,7 +302,7 @@ bool shm_peer_ended(const struct shm *s, uint32_t channel)
 	return f.fd >= 0 && poll(&f, 1, 0) == 1 && f.revents & (f.events | POLLHUP);
 }
 
-void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const char *why)
+void shm_peer_failed(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const char *why)
 {
 	struct ptl_answerer who = { p->id, p->uid, p->jid };
 	bool was_live = p->state == SHM_LIVE;
@@ -320,9 +320,9 @@ void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const 
 	if (ptl_debugs(s->ni, PTL_DBG_SETUP))
 		ptl_debug(s->ni, "nid 0x%08x pid %u: %s: %s", p->id.nid, p->id.pid,
 			  PtlNIFailStr(PTL_INVALID_HANDLE, fail), why);
-	ptl_lost(s->ni, s->ni->nal, p->id, closed ? PTL_NI_PEER_DEAD : fail, why);
+	ptl_peer_failed(s->ni, s->ni->nal, p->id, closed ? PTL_NI_PEER_DEAD : fail, why);
 	drop_deferred(p);
-	ptl_engine_peer_lost(&s->ni->engine, p->index, fail, &who);
+	ptl_engine_peer_failed(&s->ni->engine, p->index, fail, &who);
 	unlist_run(s, p);
 	unlist_unsure(s, p);
 	hash_remove(s, p);

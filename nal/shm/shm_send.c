@@ -324,15 +324,15 @@ bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
 	if (p)
 		shm_connect_now(s, p);
 	else
-		ptl_lost(ni, ni->nal, target, PTL_NI_UNREACHABLE,
-			 "no shared memory is left for messages from another process; raise "
-			 "`ulimit -v` and `ulimit -f`");
+		ptl_peer_failed(ni, ni->nal, target, PTL_NI_UNREACHABLE,
+				"no shared memory is left for messages from another process; raise "
+				"`ulimit -v` and `ulimit -f`");
 	return shm_peer_find(s, target);
 }
 
 const char *shm_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	const char *why = ptl_lost_why(ni, ni->nal, id);
+	const char *why = ptl_peer_failed_why(ni, ni->nal, id);
 
 	if (id.nid != ni->id.nid)
 		return "it is on another node";

@@ -510,7 +510,7 @@ int PtlPeerReason(ptl_handle_ni_t ni_handle, ptl_process_id_t process, ptl_ni_fa
 	ni = ptl_enter(ni_handle, PTL_KIND_NI);
 	if (!ni)
 		return PTL_NI_INVALID;
-	*fail_type = ptl_lost_text(ni, process, text, size);
+	*fail_type = ptl_peer_failed_text(ni, process, text, size);
 	ptl_leave(ni);
 	return PTL_OK;
 }

@@ -544,7 +544,7 @@ static bool nal_unused(const struct ptl_ni *ni, const struct nal_ops *n)
 
 /* Is `a` more to the point than `b`? The end of a process is, whatever came of later calls to
  * it. */
-static bool later(const struct ptl_lost *a, const struct ptl_lost *b)
+static bool later(const struct ptl_failed_peer *a, const struct ptl_failed_peer *b)
 {
 	bool ended = a->fail == PTL_NI_PEER_DEAD;
 
@@ -554,7 +554,7 @@ static bool later(const struct ptl_lost *a, const struct ptl_lost *b)
 /* Does this NAL lead there, or is it still trying? */
 static bool leads(struct ptl_ni *ni, const struct nal_ops *n, ptl_process_id_t id)
 {
-	return n->knows(ni, id) && !ptl_lost_why(ni, n, id);
+	return n->knows(ni, id) && !ptl_peer_failed_why(ni, n, id);
 }
 
 /* Does any NAL lead there? Another one may, if the first could not. */
@@ -566,16 +566,16 @@ static bool any_leads(struct ptl_ni *ni, ptl_process_id_t id)
 	return leads(ni, ni->nal, id);
 }
 
-ptl_ni_fail_t ptl_lost_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, size_t len)
+ptl_ni_fail_t ptl_peer_failed_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, size_t len)
 {
-	const struct ptl_lost *last = NULL;
+	const struct ptl_failed_peer *last = NULL;
 	size_t used = 0;
 
 	*text = '\0';
-	for (uint32_t i = 0; i < PTL_LOST; i++)
-		if (ni->lost[i].nal && ptl_same_id(ni->lost[i].id, id) &&
-		    (!last || later(&ni->lost[i], last)))
-			last = &ni->lost[i];
+	for (uint32_t i = 0; i < PTL_FAILED_PEERS; i++)
+		if (ni->failed_peer[i].nal && ptl_same_id(ni->failed_peer[i].id, id) &&
+		    (!last || later(&ni->failed_peer[i], last)))
+			last = &ni->failed_peer[i];
 	if (!last)
 		return PTL_NI_OK;
 	if (last->fail == PTL_NI_PEER_DEAD) {
@@ -586,7 +586,7 @@ ptl_ni_fail_t ptl_lost_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, 
 		return PTL_NI_OK;
 	for (int i = 0; nal_registry[i] && used < len; i++) {
 		const struct nal_ops *n = nal_registry[i];
-		const char *why = ptl_lost_why(ni, n, id);
+		const char *why = ptl_peer_failed_why(ni, n, id);
 
 		if (why)
 			used += (size_t)snprintf(text + used, len - used, "%s%s: %s",

@@ -39,7 +39,7 @@ int ptl_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *distance
 void ptl_nets_report(struct ptl_ni *ni);
 
 /* Why a peer cannot be reached, NAL by NAL; PTL_NI_OK: nothing is known to be wrong. Locked. */
-ptl_ni_fail_t ptl_lost_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, size_t len);
+ptl_ni_fail_t ptl_peer_failed_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, size_t len);
 
 /* Their names, for reports. */
 void ptl_nets_names(const struct ptl_ni *ni, char *text, size_t len);

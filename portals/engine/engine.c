@@ -842,8 +842,8 @@ void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t i, const struct pt
 
 /* ---- a peer is gone -------------------------------------------------------------------------- */
 
-static void op_lost(struct ptl_engine *e, uint32_t i, ptl_ni_fail_t fail,
-		    const struct ptl_answerer *who)
+static void fail_op_of_peer(struct ptl_engine *e, uint32_t i, ptl_ni_fail_t fail,
+			    const struct ptl_answerer *who)
 {
 	struct ptl_op *op = &e->v->op[i];
 
@@ -855,8 +855,8 @@ static void op_lost(struct ptl_engine *e, uint32_t i, ptl_ni_fail_t fail,
 	ptl_engine_answer(e, i, op->gen, PTL_ANSWER_FAILED, 0, fail, who);
 }
 
-void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fail,
-			  const struct ptl_answerer *who)
+void ptl_engine_peer_failed(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fail,
+			    const struct ptl_answerer *who)
 {
 	struct ptl_view *v = e->v;
 	uint32_t i;
@@ -868,7 +868,7 @@ void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fai
 		}
 	for (i = 0; i < v->r->stat.op_high; i++)
 		if (v->op[i].gen & 1 && v->op[i].peer == peer)
-			op_lost(e, i, fail, who);
+			fail_op_of_peer(e, i, fail, who);
 }
 
 void ptl_engine_unlink_event(struct ptl_engine *e, uint32_t i)

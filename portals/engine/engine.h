@@ -78,8 +78,8 @@ void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t op, const struct p
 			   struct ptl_delivery *l);
 
 /* End everything in flight from or to `peer` with failure events. Owner only. */
-void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fail,
-			  const struct ptl_answerer *who);
+void ptl_engine_peer_failed(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fail,
+			    const struct ptl_answerer *who);
 
 /* ---- operations of the initiator ------------------------------------------------------------- */
 

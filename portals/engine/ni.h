@@ -14,11 +14,11 @@
 struct nal_ops;
 struct ptl_wait;
 
-#define PTL_NETS PTL_STAT_NETS /* most network NALs of an interface */
-#define PTL_LOST 64            /* failure reasons kept */
+#define PTL_NETS         PTL_STAT_NETS /* most network NALs of an interface */
+#define PTL_FAILED_PEERS 64            /* failure reasons kept */
 
 /* The last failure of a NAL to reach a peer, or the end of that peer. */
-struct ptl_lost {
+struct ptl_failed_peer {
 	const struct nal_ops *nal; /* NULL: the entry is unused */
 	ptl_process_id_t id;
 	uint64_t number; /* later ones are greater */
@@ -72,8 +72,8 @@ struct ptl_ni {
 		char why[120];
 	} left_out[PTL_NETS + 1];
 	uint32_t nleft_out;
-	struct ptl_lost lost[PTL_LOST];
-	uint64_t nlost; /* numbers given so far */
+	struct ptl_failed_peer failed_peer[PTL_FAILED_PEERS];
+	uint64_t nfailed_peers; /* numbers given so far */
 	/* ids of ranks on this node that shared memory may not reach: see ptl_apart() */
 	struct ptl_apart {
 		ptl_process_id_t id;
@@ -145,13 +145,14 @@ static inline bool ptl_same_id(ptl_process_id_t a, ptl_process_id_t b)
 	return a.nid == b.nid && a.pid == b.pid;
 }
 
-/* ptl_lost: record why a NAL cannot reach a peer, or PTL_NI_PEER_DEAD: the peer has ended.
+/* ptl_peer_failed: record why a NAL cannot reach a peer, or PTL_NI_PEER_DEAD: the peer has ended.
  * ptl_found: the NAL does reach it. Locked. */
-void ptl_lost(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id, ptl_ni_fail_t fail,
-	      const char *why);
+void ptl_peer_failed(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id,
+		     ptl_ni_fail_t fail, const char *why);
 void ptl_found(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id);
 /* The recorded reason of this NAL; NULL: none. Locked. */
-const char *ptl_lost_why(const struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id);
+const char *ptl_peer_failed_why(const struct ptl_ni *ni, const struct nal_ops *nal,
+				ptl_process_id_t id);
 /* A rank on this node that is in another network namespace or another user's. NULL: it is
  * neither, or not known. */
 const struct ptl_apart *ptl_apart(const struct ptl_ni *ni, ptl_process_id_t id);

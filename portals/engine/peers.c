@@ -10,47 +10,50 @@
 #include "nal/nal.h"
 #include "portals/engine/ni.h"
 
-static const struct ptl_lost *find_lost(const struct ptl_ni *ni, const struct nal_ops *nal,
-					ptl_process_id_t id)
+static const struct ptl_failed_peer *find_failed_peer(const struct ptl_ni *ni,
+						      const struct nal_ops *nal,
+						      ptl_process_id_t id)
 {
-	for (uint32_t i = 0; i < PTL_LOST; i++)
-		if (ni->lost[i].nal == nal && ptl_same_id(ni->lost[i].id, id))
-			return &ni->lost[i];
+	for (uint32_t i = 0; i < PTL_FAILED_PEERS; i++)
+		if (ni->failed_peer[i].nal == nal && ptl_same_id(ni->failed_peer[i].id, id))
+			return &ni->failed_peer[i];
 	return NULL;
 }
 
 void ptl_found(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id)
 {
-	for (uint32_t i = 0; i < PTL_LOST; i++)
-		if (ptl_same_id(ni->lost[i].id, id) &&
-		    (ni->lost[i].nal == nal || ni->lost[i].fail == PTL_NI_PEER_DEAD))
-			ni->lost[i].nal = NULL;
+	for (uint32_t i = 0; i < PTL_FAILED_PEERS; i++)
+		if (ptl_same_id(ni->failed_peer[i].id, id) &&
+		    (ni->failed_peer[i].nal == nal || ni->failed_peer[i].fail == PTL_NI_PEER_DEAD))
+			ni->failed_peer[i].nal = NULL;
 }
 
-void ptl_lost(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id, ptl_ni_fail_t fail,
-	      const char *why)
+void ptl_peer_failed(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id,
+		     ptl_ni_fail_t fail, const char *why)
 {
-	struct ptl_lost *oldest = &ni->lost[0];
-	const struct ptl_lost *was = find_lost(ni, nal, id);
+	struct ptl_failed_peer *oldest = &ni->failed_peer[0];
+	const struct ptl_failed_peer *was = find_failed_peer(ni, nal, id);
 
 	/* a peer that has ended cannot be reached; that is no news */
 	if (was && was->fail == PTL_NI_PEER_DEAD && fail != PTL_NI_PEER_DEAD)
 		return;
 	if (was)
-		ni->lost[was - ni->lost].nal = NULL;
-	for (uint32_t i = 0; i < PTL_LOST; i++)
-		if (!ni->lost[i].nal || (oldest->nal && ni->lost[i].number < oldest->number))
-			oldest = &ni->lost[i];
+		ni->failed_peer[was - ni->failed_peer].nal = NULL;
+	for (uint32_t i = 0; i < PTL_FAILED_PEERS; i++)
+		if (!ni->failed_peer[i].nal ||
+		    (oldest->nal && ni->failed_peer[i].number < oldest->number))
+			oldest = &ni->failed_peer[i];
 	oldest->nal = nal;
 	oldest->id = id;
-	oldest->number = ++ni->nlost;
+	oldest->number = ++ni->nfailed_peers;
 	oldest->fail = fail;
 	snprintf(oldest->why, sizeof(oldest->why), "%s", why);
 }
 
-const char *ptl_lost_why(const struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id)
+const char *ptl_peer_failed_why(const struct ptl_ni *ni, const struct nal_ops *nal,
+				ptl_process_id_t id)
 {
-	const struct ptl_lost *l = find_lost(ni, nal, id);
+	const struct ptl_failed_peer *l = find_failed_peer(ni, nal, id);
 
 	return l ? l->why : NULL;
 }

@@ -118,7 +118,7 @@ void pair_settings(struct sim_cfg *cfg)
 				       .landed = landed,
 				       .sent = sent,
 				       .up = up,
-				       .lost = lost,
+				       .peer_failed = lost,
 				       .accept = accept };
 }
 

@@ -177,7 +177,7 @@ void net_up(void *user, uint32_t number, const struct net_who *who)
 	(void)who;
 }
 
-void net_lost(struct net *n, uint32_t number, enum net_status s, const char *why)
+void net_peer_failed(struct net *n, uint32_t number, enum net_status s, const char *why)
 {
 	(void)n;
 	(void)number;

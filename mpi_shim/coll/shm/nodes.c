@@ -59,7 +59,7 @@ static int leaders_bcast(struct mpi_schedule *p, struct mpi_shmcoll *h, void *da
 static int heard_error(struct mpi_schedule *p, int rc)
 {
 	if (mpi_shmcoll_no_memory(rc))
-		mpi_schedule_lose(p, rc);
+		mpi_schedule_fail(p, rc);
 	else
 		mpi_schedule_record(p, rc);
 	return rc;
@@ -142,7 +142,7 @@ int mpi_nodes_reduce(struct mpi_schedule *p, struct mpi_shmcoll *h, const void *
 	rc = p->rc;
 	if (h->n > 1)
 		rc = heard_error(p, mpi_shmcoll_reduce(h, rc, in, sum, count, type, op, 0));
-	else if (in != sum && !p->lost)
+	else if (in != sum && !p->failed)
 		memcpy(sum, in, (size_t)(count * type->size));
 	if (h->me == 0) {
 		tag = begin_nested(p);

@@ -113,8 +113,8 @@ static int settle_reading(struct mpi_shmcoll *h, int rc)
 		if (i != h->me)
 			rc = worse(rc, mpi_shmcoll_await_flag(h, i));
 	mpi_shmcoll_hear_paths(h);
-	if (mpi_shmcoll_no_memory(rc) && mpi_shmcoll_lost(h) >= 0)
-		rc = mpi_shmcoll_missing(h, mpi_shmcoll_lost(h));
+	if (mpi_shmcoll_no_memory(rc) && mpi_shmcoll_failed(h) >= 0)
+		rc = mpi_shmcoll_missing(h, mpi_shmcoll_failed(h));
 	if (rc == MPI_ERR_PROC_ABORTED) {
 		mpi_shmcoll_raise(h, rc);
 		atomic_thread_fence(memory_order_seq_cst);
@@ -135,7 +135,7 @@ static bool all_could(struct mpi_schedule *p, struct mpi_shmcoll *h, int rc, int
 		return true;
 	h->reads = false;
 	/* the other path may need no memory */
-	p->lost = false;
+	p->failed = false;
 	p->rc = MPI_SUCCESS;
 	return false;
 }
@@ -195,7 +195,7 @@ bool mpi_shmcoll_read(struct mpi_schedule *p, struct mpi_shmcoll *h, const struc
 	const char *mine = dense(p, send, send->same ? 1 : h->n);
 	char *apart = t->dense ? NULL : mpi_schedule_bytes(p, (MPI_Count)bytes);
 
-	if (p->lost)
+	if (p->failed)
 		rc = MPI_ERR_NO_MEM;
 	offer_memory(h, rc, mine, NULL, rc ? 0 : bytes);
 	if (!rc)
@@ -220,7 +220,7 @@ bool mpi_shmcoll_read_bcast(struct mpi_schedule *p, struct mpi_shmcoll *h, void 
 {
 	const bool gives = h->me == root;
 	const size_t half = bytes / 2 / 64 * 64, begin = gives ? half : 0;
-	int rc = p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+	int rc = p->failed ? MPI_ERR_NO_MEM : MPI_SUCCESS;
 
 	offer_memory(h, rc, data, gives ? NULL : data, rc ? 0 : bytes);
 	if (!rc)
@@ -334,7 +334,7 @@ bool mpi_shmcoll_read_allreduce(struct mpi_schedule *p, struct mpi_shmcoll *h, c
 
 	if (in == out)
 		made = mpi_schedule_bytes(p, (MPI_Count)(mine.end - mine.begin));
-	if (p->lost)
+	if (p->failed)
 		rc = MPI_ERR_NO_MEM;
 	offer_memory(h, rc, in, NULL, bytes);
 	if (!rc)

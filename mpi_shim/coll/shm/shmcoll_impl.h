@@ -261,7 +261,7 @@ void mpi_shmcoll_path_ended(struct mpi_shmcoll *h, size_t bytes);
 /* ---- wait.c ---------------------------------------------------------------------------------- */
 
 /* A dead rank of the communicator; -1: none is known. */
-int mpi_shmcoll_lost(const struct mpi_shmcoll *h);
+int mpi_shmcoll_failed(const struct mpi_shmcoll *h);
 /* Record the error that this rank is dead. Returns MPI_ERR_PROC_ABORTED. */
 int mpi_shmcoll_missing(const struct mpi_shmcoll *h, int rank);
 

@@ -113,12 +113,12 @@ static void learn(struct mpi_shmcoll *h, bool was_long)
 		h->patience_ns /= 2;
 }
 
-int mpi_shmcoll_lost(const struct mpi_shmcoll *h)
+int mpi_shmcoll_failed(const struct mpi_shmcoll *h)
 {
 	for (int i = 0; i < h->nodes && h->me == 0; i++)
-		if (i != h->node && mpi_lost_source(h->comm, h->master[i]) >= 0)
+		if (i != h->node && mpi_failed_source(h->comm, h->master[i]) >= 0)
 			return h->master[i];
-	return mpi_lost_any(h->comm);
+	return mpi_failed_any(h->comm);
 }
 
 bool mpi_shmcoll_can_order_all(void)
@@ -178,7 +178,7 @@ static int verdict(struct mpi_shmcoll *h, const _Atomic uint64_t *word)
 int mpi_shmcoll_missing(const struct mpi_shmcoll *h, int rank)
 {
 	return mpi_fail(MPI_ERR_PROC_ABORTED, "rank %d took no part: %s", rank,
-			mpi_lost_text(mpi_comm_peer(h->comm, rank), PTL_NI_OK));
+			mpi_failed_text(mpi_comm_peer(h->comm, rank), PTL_NI_OK));
 }
 
 /* True for a word of an operation of the area; windows wait for other words (win_pscw.c). */
@@ -194,7 +194,7 @@ static bool of_operation(const struct mpi_shmcoll *h, const _Atomic uint64_t *wo
  * would cost a short wait more than the sleep does. */
 static int hopeless(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least, bool slept)
 {
-	int dead = mpi_shmcoll_lost(h);
+	int dead = mpi_shmcoll_failed(h);
 	bool disagree = false;
 
 	if (dead < 0 && slept) {

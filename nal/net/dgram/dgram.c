@@ -104,7 +104,7 @@ void dgram_destroy(struct dgram *m)
 
 		/* callbacks that report an end may not start another message now */
 		m->ending = true;
-		dgram_lose(m, r, NET_ENDED);
+		dgram_peer_fail(m, r, NET_ENDED);
 	}
 	for (uint32_t i = 0; i < m->nchunks; i++)
 		dgram_free(m, m->chunk[i], DGRAM_CHUNK * sizeof(struct dgram_rec));
@@ -221,7 +221,7 @@ static bool timers(struct dgram *m, struct dgram_rec *r)
 	struct dgram_conn *c = r->conn;
 
 	if (r->state == DGRAM_OPENING && dgram_silence(m, c->hello_since) >= m->cfg.dead_ns) {
-		dgram_lose(m, r, NET_UNREACHABLE);
+		dgram_peer_fail(m, r, NET_UNREACHABLE);
 		return false;
 	}
 	if (r->state != DGRAM_OPEN)
@@ -239,7 +239,7 @@ static bool timers(struct dgram *m, struct dgram_rec *r)
 static void service(struct dgram *m, struct dgram_rec *r)
 {
 	if (r->flags & DGRAM_F_FAILED)
-		dgram_lose(m, r, NET_NO_MEMORY);
+		dgram_peer_fail(m, r, NET_NO_MEMORY);
 	else if ((m->late.from == r || timers(m, r)) && r->flags & DGRAM_F_RESUME)
 		dgram_reassembly_resume(m, r);
 	if (dgram_output(m, r))

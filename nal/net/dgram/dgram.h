@@ -110,11 +110,11 @@ struct dgram_ops {
 	bool (*accept)(void *user, const struct net_who *who, const struct net_addr *from);
 	/* A connection stands. Called before its first message is delivered or sent. */
 	void (*up)(void *user, uint32_t peer, const struct net_who *who);
-	/* The connection is lost, or could not be made. sent() and landed() have reported
+	/* The connection has failed, or could not be made. sent() and landed() have reported
 	 * every message and delivery already. Answers that the owner itself expects of that
 	 * process will not come. A message sent to the peer from now on makes a new
 	 * connection. */
-	void (*lost)(void *user, uint32_t peer, enum net_status s);
+	void (*peer_failed)(void *user, uint32_t peer, enum net_status s);
 
 	/* Longest datagram, in bytes, that the link carries to this address. NULL: cfg.mtu for
 	 * all. Called by dgram_run. */
@@ -148,7 +148,7 @@ struct dgram_cfg {
 	uint64_t rto_max_ns;
 	uint64_t ack_delay_ns; /* how long a single packet may wait for its acknowledgement */
 	uint64_t keepalive_ns; /* a connection that is silent this long is probed */
-	uint64_t dead_ns;      /* without an answer for this long, the peer is lost */
+	uint64_t dead_ns;      /* without an answer for this long, the peer has failed */
 	uint64_t linger_ns;    /* how long an idle connection keeps its active part */
 	/* most bytes in flight to one peer, such as the size of its socket's buffer; 0: only
 	 * packet numbers limit it */
@@ -176,7 +176,7 @@ struct dgram *dgram_create(const struct dgram_ops *ops, void *user, const struct
  * many peers are left. Afterwards the only valid calls are this one and dgram_destroy. */
 uint32_t dgram_close(struct dgram *m, uint64_t now);
 
-/* End every message and delivery with NET_ENDED (no lost()), and free the machine. Accepts
+/* End every message and delivery with NET_ENDED (no peer_failed()), and free the machine. Accepts
  * NULL. */
 void dgram_destroy(struct dgram *m);
 

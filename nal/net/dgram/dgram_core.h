@@ -424,7 +424,7 @@ void dgram_open_unknown(struct dgram *m, const struct net_addr *to, uint64_t tok
 			uint64_t unknown);
 /* End the connection, or the attempt at one. The active part is gone afterwards, unless
  * callbacks made a new one. */
-void dgram_lose(struct dgram *m, struct dgram_rec *r, enum net_status s);
+void dgram_peer_fail(struct dgram *m, struct dgram_rec *r, enum net_status s);
 
 /* ---- dgram_out.c ----------------------------------------------------------------------------- */
 
@@ -491,7 +491,7 @@ void dgram_acked(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 /* Does the acknowledgement say only that the one packet in flight has arrived? That packet is
  * then the oldest one that is still tracked. */
 bool dgram_acks_all(const struct dgram_rec *r, const struct dgram_frame *f);
-/* Run the timers of packets in flight that are due. False: the connection is lost. */
+/* Run the timers of packets in flight that are due. False: the connection has failed. */
 bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r);
 /* When they are due. */
 uint64_t dgram_loss_due(const struct dgram *m, const struct dgram_rec *r);

@@ -134,7 +134,7 @@ static enum outcome frame(struct dgram *m, struct dgram_rec *r, const struct dgr
 	case DGRAM_FRAME_DATA:
 		return dgram_reassembly_data(m, r, f) ? TAKEN : REFUSED;
 	case DGRAM_FRAME_BYE:
-		dgram_lose(m, r, NET_CLOSED);
+		dgram_peer_fail(m, r, NET_CLOSED);
 		return GONE;
 	default:
 		return TAKEN;

@@ -184,7 +184,7 @@ static void no_longer_in_flight(struct dgram_conn *c, const struct dgram_sent *s
 }
 
 /* Take a packet for lost: its contents are to be sent again. */
-static void lost(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
+static void take_packet_for_lost(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 {
 	struct dgram_conn *c = r->conn;
 
@@ -232,7 +232,7 @@ static void detect(struct dgram *m, struct dgram_rec *r)
 		if (by <= m->now || (!c->reordered && c->newest_acked >= pn + 3)) {
 			bool probe = s->probe;
 
-			lost(m, r, s);
+			take_packet_for_lost(m, r, s);
 			if (!probe) {
 				dgram_cc_lost(m, r, pn);
 				dgram_mtu_overtaken(m, r, s->bytes);
@@ -395,7 +395,7 @@ static void tail_probe(struct dgram *m, struct dgram_rec *r)
 	c->probes = 1;
 	c->last_at = m->now;
 	if (s)
-		lost(m, r, s);
+		take_packet_for_lost(m, r, s);
 	/* it may hold nothing that is to be sent again */
 	c->ping = !s || !(s->msgs || s->ctls || (s->data && s->data->asked));
 }
@@ -411,7 +411,7 @@ static void timed_out(struct dgram *m, struct dgram_rec *r)
 		struct dgram_sent *s = at_pn(c, pn);
 
 		if (s && s->state == DGRAM_SENT_FLIGHT)
-			lost(m, r, s);
+			take_packet_for_lost(m, r, s);
 	}
 	c->loss_at = NET_NEVER;
 	c->backoff++;
@@ -430,7 +430,7 @@ bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r)
 	}
 	/* briefly nothing may be in flight, if the link had no room to send again */
 	if (c->waiting_since && dgram_silence(m, c->waiting_since) >= m->cfg.dead_ns) {
-		dgram_lose(m, r, NET_DEAD);
+		dgram_peer_fail(m, r, NET_DEAD);
 		return false;
 	}
 	if (!c->flight)

@@ -127,7 +127,7 @@ bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct net_a
 	}
 	/* the other side would not ask for another connection if it had this one */
 	if (r->state == DGRAM_OPEN)
-		dgram_lose(m, r, NET_RESTARTED);
+		dgram_peer_fail(m, r, NET_RESTARTED);
 	if (!dgram_conn_get(m, r)) {
 		net_drop(m, NET_DROP_NO_ROOM);
 		return false;
@@ -159,7 +159,7 @@ void dgram_open_refused(struct dgram *m, const struct dgram_hello *h)
 	}
 	/* late returns of this attempt say nothing about the next one */
 	r->next = dgram_token(m, peer);
-	dgram_lose(m, r, NET_UNREACHABLE);
+	dgram_peer_fail(m, r, NET_UNREACHABLE);
 }
 
 void dgram_open_reset(struct dgram *m, uint64_t to, uint64_t unknown)
@@ -172,10 +172,10 @@ void dgram_open_reset(struct dgram *m, uint64_t to, uint64_t unknown)
 		return;
 	}
 	m->stats.packets_in++;
-	dgram_lose(m, r, NET_RESTARTED);
+	dgram_peer_fail(m, r, NET_RESTARTED);
 }
 
-void dgram_lose(struct dgram *m, struct dgram_rec *r, enum net_status s)
+void dgram_peer_fail(struct dgram *m, struct dgram_rec *r, enum net_status s)
 {
 	struct dgram_conn *c = r->conn;
 	uint32_t end = r->tx_number, peer = dgram_index(r);
@@ -199,6 +199,6 @@ void dgram_lose(struct dgram *m, struct dgram_rec *r, enum net_status s)
 		dgram_msg_fail(m, peer, c, end, s);
 		dgram_conn_free(m, c);
 	}
-	if (was != DGRAM_IDLE && s != NET_ENDED && m->ops.lost)
-		m->ops.lost(m->user, peer, s);
+	if (was != DGRAM_IDLE && s != NET_ENDED && m->ops.peer_failed)
+		m->ops.peer_failed(m->user, peer, s);
 }

@@ -81,8 +81,8 @@ static __attribute__((noinline)) void turns(struct rdma *d)
 	for (; p; p = next) {
 		next = p->next_busy;
 		p->busy = false;
-		if (p->lost != NET_OK)
-			rdma_lose(d, p);
+		if (p->failure != NET_OK)
+			rdma_peer_fail(d, p);
 		rdma_take_late(d, p);
 		more = rdma_fetch_more(d, p);
 		if (rdma_push(d, p) || more)
@@ -157,7 +157,7 @@ static void goodbye(struct net *n)
 
 	d->quitting = true;
 	for (uint32_t i = 0; i < d->npeers; i++)
-		if (d->peer[i]->state == RDMA_UP && d->peer[i]->lost == NET_OK)
+		if (d->peer[i]->state == RDMA_UP && d->peer[i]->failure == NET_OK)
 			rdma_say(d, d->peer[i], &m);
 	while (more && base_now_ns() < end) {
 		d->link->poll(d->state);
@@ -165,7 +165,7 @@ static void goodbye(struct net *n)
 		for (uint32_t i = 0; i < d->npeers; i++) {
 			struct rdma_peer *p = d->peer[i];
 
-			if (p->state != RDMA_UP || p->lost != NET_OK)
+			if (p->state != RDMA_UP || p->failure != NET_OK)
 				continue;
 			rdma_push(d, p);
 			more |= p->stuck || p->flying;

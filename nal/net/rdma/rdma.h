@@ -144,7 +144,7 @@ struct rdma_peer {
 	bool awaited; /* something is expected of it: its silence counts */
 	bool want_note;
 	bool spoke;                            /* since `heard` */
-	enum net_status lost;                  /* not NET_OK: the path failed, not reported yet */
+	enum net_status failure;               /* not NET_OK: the path failed, not reported yet */
 	char why[160];                         /* what the link said */
 	uint64_t heard, pinged, called, since; /* times; since: of the attempt, or of the failure */
 	struct rdma_peer *next_busy;
@@ -223,7 +223,7 @@ static inline const char *rdma_error(const struct rdma *d, int err)
 	return d->link->error ? d->link->error(d->state, err) : strerror(-err);
 }
 /* Do what is left to do for a connection that failed. */
-void rdma_lose(struct rdma *d, struct rdma_peer *p);
+void rdma_peer_fail(struct rdma *d, struct rdma_peer *p);
 /* Handle a decoded greeting, whose tag is not checked yet. */
 void rdma_greeted(struct rdma *d, const struct rdma_msg *m, const void *packet, size_t len);
 /* Check for silence, for greetings without an answer, and for registered memory whose

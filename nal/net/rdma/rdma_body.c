@@ -227,7 +227,7 @@ static void finish_body(struct rdma *d, struct rdma_body *b, enum net_status s)
 	unlist_body(b);
 	rdma_unreg(d, &b->mr);
 	p->reading -= b->reads;
-	if (p->lost == NET_OK)
+	if (p->failure == NET_OK)
 		body_over(d, p, b, s);
 	else
 		body_put(d, b);
@@ -277,7 +277,8 @@ static bool read_more(struct rdma *d, struct rdma_body *b)
 {
 	uint32_t most = d->limits.reads ? d->limits.reads : READS_OWN;
 
-	while (b->asked < b->len && b->flying < most && b->how == NET_OK && b->peer->lost == NET_OK)
+	while (b->asked < b->len && b->flying < most && b->how == NET_OK &&
+	       b->peer->failure == NET_OK)
 		if (start_read(d, b) < 0)
 			return true;
 	return false;
@@ -292,12 +293,12 @@ bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p)
 		return false;
 	for (b = p->bodies; b; b = next) {
 		next = b->next;
-		if (b->reads && p->lost == NET_OK)
+		if (b->reads && p->failure == NET_OK)
 			more |= read_more(d, b);
 		if (b->reads && b->how != NET_OK && !b->flying)
 			finish_body(d, b, b->how);
 	}
-	return more && p->lost == NET_OK;
+	return more && p->failure == NET_OK;
 }
 
 void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const char *why)
@@ -320,7 +321,7 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 		b->how = NET_FAILED;
 	if (end == RDMA_BROKEN)
 		rdma_break(d, p, NET_DEAD, why);
-	if (p->state != RDMA_UP || p->lost != NET_OK)
+	if (p->state != RDMA_UP || p->failure != NET_OK)
 		return;
 	p->spoke = true;
 	if (b->how == NET_OK && b->done == b->len)
@@ -367,7 +368,7 @@ void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
 	while (*at)
 		at = &(*at)->next;
 	*at = b;
-	if (p->lost != NET_OK)
+	if (p->failure != NET_OK)
 		return;
 	rdma_await(d, p);
 	if (!b->reads)

@@ -64,7 +64,7 @@ unwanted(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, enum net
 	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id };
 
 	over.status = verdict == NET_DROP ? NET_REFUSED : NET_OK;
-	if (p->lost == NET_OK)
+	if (p->failure == NET_OK)
 		rdma_say(d, p, &over);
 }
 
@@ -140,7 +140,7 @@ void rdma_take_late(struct rdma *d, struct rdma_peer *p)
 	struct rdma_late *l;
 	struct rdma_msg m;
 
-	while ((l = p->late) && !p->held && p->state == RDMA_UP && p->lost == NET_OK) {
+	while ((l = p->late) && !p->held && p->state == RDMA_UP && p->failure == NET_OK) {
 		if (rdma_decode(l->bytes, l->len, &m) == 0 &&
 		    !(m.kind == RDMA_MORE ? deliver_more(d, p, &m) : deliver_message(d, p, &m)))
 			return;
@@ -180,7 +180,7 @@ static void one_over(struct rdma *d, struct rdma_peer *p, const struct rdma_msg 
 static void message_over(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 {
 	one_over(d, p, m);
-	for (uint32_t i = 0; i < m->nmore && p->lost == NET_OK; i++) {
+	for (uint32_t i = 0; i < m->nmore && p->failure == NET_OK; i++) {
 		rdma_decode_over(m, i);
 		one_over(d, p, m);
 	}
@@ -289,7 +289,7 @@ static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m,
 {
 	struct rdma_peer *p = m->to < d->npeers ? d->peer[m->to] : NULL;
 
-	if (!p || p->state != RDMA_UP || m->token != p->own_token || p->lost != NET_OK) {
+	if (!p || p->state != RDMA_UP || m->token != p->own_token || p->failure != NET_OK) {
 		d->stats.drops[NET_DROP_UNKNOWN]++;
 		return NULL;
 	}
@@ -351,7 +351,8 @@ static void __attribute__((noinline)) take_early(struct rdma *d, struct rdma_pee
 {
 	struct rdma_late **at, *l;
 
-	while (p->lost == NET_OK && (l = *(at = early_packet_at(p, (uint16_t)(p->seq_in + 1))))) {
+	while (p->failure == NET_OK &&
+	       (l = *(at = early_packet_at(p, (uint16_t)(p->seq_in + 1))))) {
 		struct rdma_msg m;
 
 		*at = l->next;

@@ -621,7 +621,8 @@ static void queue_out(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 /* Does nothing go before it? */
 static inline bool goes_now(const struct rdma_peer *p)
 {
-	return p->state == RDMA_UP && p->lost == NET_OK && !p->queue && !p->stuck && has_credit(p);
+	return p->state == RDMA_UP && p->failure == NET_OK && !p->queue && !p->stuck &&
+	       has_credit(p);
 }
 
 /* Send the parts of a message that can go now. A message whose bytes are copied needs no record
@@ -688,7 +689,7 @@ static bool stuck(struct rdma *d, struct rdma_peer *p)
 {
 	struct rdma_packet *k;
 
-	while ((k = p->stuck) && p->lost == NET_OK) {
+	while ((k = p->stuck) && p->failure == NET_OK) {
 		struct rdma_packet *next = k->next;
 
 		if (hand_packet_over(d, p, k) == -EAGAIN)
@@ -730,13 +731,13 @@ bool rdma_push(struct rdma *d, struct rdma_peer *p)
 		return true;
 	if (p->state != RDMA_UP)
 		return false;
-	while (p->lost == NET_OK && !p->stuck && p->queue && has_credit(p))
+	while (p->failure == NET_OK && !p->stuck && p->queue && has_credit(p))
 		if (!push_message(d, p))
 			return true;
-	while (p->lost == NET_OK && !p->stuck && p->segments && has_credit(p))
+	while (p->failure == NET_OK && !p->stuck && p->segments && has_credit(p))
 		if (!send_segment(d, p, p->segments))
 			return true;
-	if (p->lost == NET_OK && (p->want_note || p->taken - p->told >= d->limits.credit / 2)) {
+	if (p->failure == NET_OK && (p->want_note || p->taken - p->told >= d->limits.credit / 2)) {
 		p->want_note = false;
 		rdma_say(d, p, &note);
 	}

@@ -204,11 +204,11 @@ void rdma_check(struct rdma *d)
 void __attribute__((noinline))
 rdma_break(struct rdma *d, struct rdma_peer *p, enum net_status s, const char *why)
 {
-	if (p->lost != NET_OK || p->state == RDMA_IDLE || p->state == RDMA_ENDING)
+	if (p->failure != NET_OK || p->state == RDMA_IDLE || p->state == RDMA_ENDING)
 		return;
 	if (why && why != p->why)
 		snprintf(p->why, sizeof(p->why), "%s", why);
-	p->lost = s;
+	p->failure = s;
 	rdma_busy(d, p);
 }
 
@@ -233,7 +233,7 @@ static void leave_peer(struct rdma *d, struct rdma_peer *p)
 /* The call failed, but there is time left: the next greeting will try again. */
 static void try_again(struct rdma *d, struct rdma_peer *p)
 {
-	p->lost = NET_OK;
+	p->failure = NET_OK;
 	drop_stuck(d, p);
 	leave_peer(d, p);
 }
@@ -243,9 +243,9 @@ static void try_again(struct rdma *d, struct rdma_peer *p)
  * any more, or until that takes too long. Then end everything under way with the peer,
  * including messages that were sent meanwhile.
  */
-void rdma_lose(struct rdma *d, struct rdma_peer *p)
+void rdma_peer_fail(struct rdma *d, struct rdma_peer *p)
 {
-	enum net_status s = p->lost;
+	enum net_status s = p->failure;
 	struct rdma_msg bye = { .kind = RDMA_BYE };
 	bool was_up = p->state == RDMA_UP;
 
@@ -272,10 +272,10 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 	p->held = false;
 	rdma_outs_end(d, p, s);
 	rdma_bodies_end(d, p, s);
-	p->lost = NET_OK;
+	p->failure = NET_OK;
 	p->state = RDMA_IDLE;
 	p->awaited = false;
-	net_lost(&d->net, p->number, s, p->why[0] ? p->why : NULL);
+	net_peer_failed(&d->net, p->number, s, p->why[0] ? p->why : NULL);
 	p->why[0] = '\0';
 	if (p->watch)
 		rdma_call(d, p);
@@ -293,7 +293,7 @@ static bool new_token(struct rdma_peer *p)
 
 void rdma_call(struct rdma *d, struct rdma_peer *p)
 {
-	if (p->state == RDMA_UP || p->state == RDMA_ENDING || p->lost != NET_OK)
+	if (p->state == RDMA_UP || p->state == RDMA_ENDING || p->failure != NET_OK)
 		return;
 	if (p->state == RDMA_IDLE)
 		p->since = net_now(&d->net);
@@ -351,7 +351,7 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 
 	if (!p)
 		p = rdma_peer_add(d, m->from);
-	if (!p || p->lost != NET_OK || p->state == RDMA_ENDING)
+	if (!p || p->failure != NET_OK || p->state == RDMA_ENDING)
 		return;
 	if (p->state == RDMA_UP) {
 		if (p->token == m->own_token && p->who.incarnation == m->incarnation)
@@ -375,7 +375,8 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 static bool answer_awaited(const struct rdma_peer *p, const struct rdma_msg *m)
 {
 	return (p->state == RDMA_CALLING || p->state == RDMA_IDLE) && p->own_token &&
-	       m->greeting == p->greeting && (p->lost == NET_OK || p->lost == NET_UNREACHABLE);
+	       m->greeting == p->greeting &&
+	       (p->failure == NET_OK || p->failure == NET_UNREACHABLE);
 }
 
 static void welcome(struct rdma *d, const struct rdma_msg *m)
@@ -391,7 +392,7 @@ static void welcome(struct rdma *d, const struct rdma_msg *m)
 		p->path = d->link->reach(d->state, m->from, m->link_address, m->link_address_len);
 	if (!p->path)
 		return;
-	p->lost = NET_OK;
+	p->failure = NET_OK;
 	peer_up(d, p, m);
 }
 

@@ -125,8 +125,8 @@ void ptl_lock_unbiased(struct ptl_ni *interface, uint32_t biased)
 	ptl_lock_wait(interface);
 }
 
-void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fail_type,
-			  const struct ptl_answerer *who)
+void ptl_engine_peer_failed(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fail_type,
+			    const struct ptl_answerer *who)
 {
 	(void)e;
 	(void)peer;
@@ -146,8 +146,8 @@ void base_wake_close(struct base_wake *w)
 	(void)w;
 }
 
-void ptl_lost(struct ptl_ni *interface, const struct nal_ops *nal, ptl_process_id_t peer,
-	      ptl_ni_fail_t fail_type, const char *why)
+void ptl_peer_failed(struct ptl_ni *interface, const struct nal_ops *nal, ptl_process_id_t peer,
+		     ptl_ni_fail_t fail_type, const char *why)
 {
 	(void)interface;
 	(void)nal;
@@ -284,15 +284,15 @@ static void whom_a_nal_no_longer_reaches_it_no_longer_knows(void **state)
 {
 	(void)state;
 	comes_up(&nets[0]);
-	net_lost(&nets[0], PEER, NET_DEAD, NULL);
+	net_peer_failed(&nets[0], PEER, NET_DEAD, NULL);
 	assert_true(net_knows(&nets[0], id));
-	net_lost(&nets[0], PEER, NET_UNREACHABLE, NULL);
+	net_peer_failed(&nets[0], PEER, NET_UNREACHABLE, NULL);
 	assert_false(net_knows(&nets[0], id));
 	assert_true(net_knows(&nets[1], id));
 	/* nor does the other one, which met it for a while: all begin anew */
 	comes_up(&nets[1]);
-	net_lost(&nets[1], PEER, NET_DEAD, NULL);
-	net_lost(&nets[1], PEER, NET_UNREACHABLE, NULL);
+	net_peer_failed(&nets[1], PEER, NET_DEAD, NULL);
+	net_peer_failed(&nets[1], PEER, NET_UNREACHABLE, NULL);
 	assert_true(net_knows(&nets[0], id));
 }
 
@@ -300,12 +300,12 @@ static void a_nal_that_closes_leads_nowhere(void **state)
 {
 	(void)state;
 	assert_true(net_connect(&nets[0], id));
-	net_lost(&nets[0], PEER, NET_UNREACHABLE, NULL);
+	net_peer_failed(&nets[0], PEER, NET_UNREACHABLE, NULL);
 	assert_false(net_knows(&nets[0], id));
 	net_stop(&nets[1]);
 	assert_null(ni.net[1].net);
 	assert_true(net_knows(&nets[0], id));
-	net_lost(&nets[0], PEER, NET_UNREACHABLE, NULL);
+	net_peer_failed(&nets[0], PEER, NET_UNREACHABLE, NULL);
 	assert_true(net_knows(&nets[0], id));
 }
 

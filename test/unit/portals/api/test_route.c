@@ -53,23 +53,23 @@ static ptl_ni_fail_t known(struct ptl_ni *ni)
 {
 	char text[200];
 
-	return ptl_lost_text(ni, peer, text, sizeof(text));
+	return ptl_peer_failed_text(ni, peer, text, sizeof(text));
 }
 
 static void who_is_reached_by_another_nal_is_not_unreachable(void **state)
 {
 	struct ptl_ni *ni = *state;
 
-	ptl_lost(ni, &host, peer, PTL_NI_UNREACHABLE, "another user");
+	ptl_peer_failed(ni, &host, peer, PTL_NI_UNREACHABLE, "another user");
 	assert_int_equal(known(ni), PTL_NI_UNREACHABLE);
 	network_knows = true;
 	ptl_found(ni, &network, peer);
 	assert_int_equal(known(ni), PTL_NI_OK);
 	/* nor if it calls by the first one later */
-	ptl_lost(ni, &host, peer, PTL_NI_UNREACHABLE, "another user");
+	ptl_peer_failed(ni, &host, peer, PTL_NI_UNREACHABLE, "another user");
 	assert_int_equal(known(ni), PTL_NI_OK);
-	assert_string_equal(ptl_lost_why(ni, &host, peer), "another user");
-	ptl_lost(ni, &network, peer, PTL_NI_UNREACHABLE, "no sign of life");
+	assert_string_equal(ptl_peer_failed_why(ni, &host, peer), "another user");
+	ptl_peer_failed(ni, &network, peer, PTL_NI_UNREACHABLE, "no sign of life");
 	assert_int_equal(known(ni), PTL_NI_UNREACHABLE);
 }
 
@@ -78,7 +78,7 @@ static void the_host_may_lead_where_a_network_does_not(void **state)
 	struct ptl_ni *ni = *state;
 
 	network_knows = true;
-	ptl_lost(ni, &network, peer, PTL_NI_UNREACHABLE, "no answer");
+	ptl_peer_failed(ni, &network, peer, PTL_NI_UNREACHABLE, "no answer");
 	assert_int_equal(known(ni), PTL_NI_UNREACHABLE);
 	host_knows = true;
 	assert_int_equal(known(ni), PTL_NI_OK);
@@ -89,7 +89,7 @@ static void who_has_ended_has_ended(void **state)
 	struct ptl_ni *ni = *state;
 
 	network_knows = true;
-	ptl_lost(ni, &host, peer, PTL_NI_PEER_DEAD, "its process has ended");
+	ptl_peer_failed(ni, &host, peer, PTL_NI_PEER_DEAD, "its process has ended");
 	assert_int_equal(known(ni), PTL_NI_PEER_DEAD);
 }
 

@@ -193,7 +193,7 @@ bool net_failover(void *user, uint32_t number, const struct net_out *o)
 void rdma_break(struct rdma *d, struct rdma_peer *p, enum net_status s, const char *why)
 {
 	(void)why;
-	p->lost = s;
+	p->failure = s;
 	rdma_busy(d, p);
 }
 
@@ -202,12 +202,12 @@ void rdma_busy(struct rdma *d, struct rdma_peer *p)
 	d->busy = d->busy_end = p; /* there is but one */
 }
 
-void rdma_lose(struct rdma *d, struct rdma_peer *p)
+void rdma_peer_fail(struct rdma *d, struct rdma_peer *p)
 {
 	p->state = RDMA_IDLE;
 	rdma_late_free(p);
-	rdma_outs_end(d, p, p->lost);
-	rdma_bodies_end(d, p, p->lost);
+	rdma_outs_end(d, p, p->failure);
+	rdma_bodies_end(d, p, p->failure);
 }
 
 void rdma_await(struct rdma *d, struct rdma_peer *p)

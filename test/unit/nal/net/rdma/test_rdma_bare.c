@@ -35,7 +35,7 @@ static void put_and_take(uint64_t len)
 	wanted = len;
 	put(len, NULL);
 	take(MOST);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 	assert_int_equal(delivered, len);
 	landed(len);
 }
@@ -183,7 +183,7 @@ static void what_is_not_wanted_yet_is_kept_as_it_was_meant(void **state)
 	}
 	assert_int_equal(nwire, 9);
 	take(MOST);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 	assert_int_equal(ndelivered, 0);
 	verdict = NET_PULL;
 	wanted = PACKET;
@@ -238,7 +238,7 @@ static void bare_ones_may_be_overtaken(void **state)
 			take_one(turn == 0   ? (i + 1) % nwire
 				 : turn == 1 ? nwire - 1 - i
 					     : 2 * i % nwire);
-		assert_int_equal(to.peer.lost, NET_OK);
+		assert_int_equal(to.peer.failure, NET_OK);
 		assert_null(to.peer.early);
 		assert_int_equal(ndelivered, 4);
 		assert_int_equal(nlanded, 3);
@@ -336,7 +336,7 @@ static void words_of_others_are_not_heard(void **state)
 	assert_int_equal(to.d.stats.drops[NET_DROP_UNKNOWN], 5);
 	hear(next_word(), 0);
 	assert_int_equal(to.d.stats.drops[NET_DROP_MALFORMED], 1);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 	assert_int_equal(ndelivered, 1);
 	to.peer.state = RDMA_CALLING;
 	hear(next_word(), PACKET);
@@ -349,7 +349,7 @@ static void where_the_way_is_known_the_token_is_not_needed(void **state)
 	(void)state;
 	goes(PACKET, 2, RDMA_BEGIN);
 	rdma_arrived_headerless(&to.d, &to, next_word() & UINT32_MAX, source, PACKET);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 	assert_int_equal(ndelivered, 2);
 }
 
@@ -357,7 +357,7 @@ static void nobody_begins_as_what_was_not(void **state)
 {
 	(void)state;
 	hear(next_word(), 1);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_int_equal(to.d.stats.drops[NET_DROP_EARLY], 1);
 }
 
@@ -366,7 +366,7 @@ static void nor_sends_more_of_it_than_there_was(void **state)
 	(void)state;
 	goes(FITS + 1, 2, RDMA_BEGIN);
 	hear(next_word(), FITS + 2);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_int_equal(ndelivered, 1);
 }
 
@@ -377,7 +377,7 @@ static void nor_more_of_what_goes_on(void **state)
 	hear(next_word(), 2 * PACKET - 1);
 	assert_int_equal(ndelivered, 2);
 	hear(next_word(), 2);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_int_equal(to.d.stats.drops[NET_DROP_OUTSIDE], 1);
 }
 
@@ -386,7 +386,7 @@ static void nor_out_of_turn(void **state)
 	(void)state;
 	goes(PACKET, 2, RDMA_BEGIN);
 	hear(rdma_word(0, 4, 0, TOKEN), PACKET);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_int_equal(to.d.stats.drops[NET_DROP_DUPLICATE], 1);
 }
 
@@ -396,7 +396,7 @@ static void nor_took_what_was_not_sent(void **state)
 	goes(PACKET, 2, RDMA_BEGIN);
 	to.peer.sent = 4;
 	hear(rdma_word(0, 3, 5, TOKEN), PACKET);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_int_equal(to.d.stats.drops[NET_DROP_BAD_ACK], 1);
 }
 

@@ -72,7 +72,7 @@ void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum net_status s, const
 {
 	(void)rdma;
 	(void)why;
-	p->lost = s;
+	p->failure = s;
 }
 
 void rdma_busy(struct rdma *rdma, struct rdma_peer *p)

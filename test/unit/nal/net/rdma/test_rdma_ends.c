@@ -202,7 +202,7 @@ void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum net_status s, const
 {
 	(void)rdma;
 	said = why;
-	p->lost = s;
+	p->failure = s;
 }
 
 void rdma_busy(struct rdma *rdma, struct rdma_peer *p)
@@ -227,7 +227,7 @@ void rdma_check(struct rdma *rdma)
 	(void)rdma;
 }
 
-void rdma_lose(struct rdma *rdma, struct rdma_peer *p)
+void rdma_peer_fail(struct rdma *rdma, struct rdma_peer *p)
 {
 	(void)rdma;
 	(void)p;
@@ -369,7 +369,7 @@ static void what_the_link_says_of_an_error_is_kept(void **state)
 	(void)state;
 	refuses = true;
 	put(8);
-	assert_int_equal(peer.lost, NET_DEAD);
+	assert_int_equal(peer.failure, NET_DEAD);
 	assert_string_equal(said, "the cable is out");
 }
 
@@ -378,7 +378,7 @@ static void of_a_read_too(void **state)
 	(void)state;
 	refuses = true;
 	hold_back(0);
-	assert_int_equal(peer.lost, NET_DEAD);
+	assert_int_equal(peer.failure, NET_DEAD);
 	assert_string_equal(said, "the cable is out");
 }
 

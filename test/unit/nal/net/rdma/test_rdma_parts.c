@@ -106,7 +106,7 @@ static void what_is_not_wanted_lands_nowhere(void **state)
 	}
 	assert_int_equal(ndelivered, 4);
 	assert_int_equal(nlanded, 0);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 	landed(0);
 }
 
@@ -175,7 +175,7 @@ static void so_have_pieces(void **state)
 	assert_int_equal(nlanded, 1);
 	assert_int_equal(how, NET_FAILED);
 	landed(gone);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 	assert_false(from.carrier->unfinished(&from.d.net));
 	assert_false(to.carrier->unfinished(&to.d.net));
 }
@@ -213,7 +213,7 @@ static void the_receiver_gives_it_in_the_middle(void **state)
 		to.carrier->run(&to.d.net);
 	}
 	landed(EAGER);
-	assert_int_equal(from.peer.lost, NET_OK);
+	assert_int_equal(from.peer.failure, NET_OK);
 }
 
 static void and_when_the_link_has_room(void **state)
@@ -266,7 +266,7 @@ static void it_goes_on_when_they_are_back(void **state)
 		from.carrier->run(&from.d.net);
 		take(MOST);
 	}
-	assert_int_equal(from.peer.lost, NET_OK);
+	assert_int_equal(from.peer.failure, NET_OK);
 	landed(EAGER);
 }
 
@@ -311,7 +311,7 @@ static void many_may_have_to_wait(void **state)
 	}
 	room = MOST;
 	for (uint32_t i = 0; i < PEERS; i++) {
-		assert_int_equal(more[i].lost, NET_OK);
+		assert_int_equal(more[i].failure, NET_OK);
 		assert_false(rdma_push(&from.d, &more[i]));
 		assert_int_equal(nwire, i + 1);
 		assert_memory_equal(wire[i].bytes + wire[i].len - LEN, source + i, LEN);
@@ -328,11 +328,11 @@ static void what_broke_before_breaks_nothing(void **state)
 	assert_int_equal(nflying, 1);
 	from.peer.serial++;
 	rdma_sent(&from.d, flying[0], RDMA_BROKEN, "late");
-	assert_int_equal(from.peer.lost, NET_OK);
+	assert_int_equal(from.peer.failure, NET_OK);
 	assert_int_equal(from.peer.flying, 0);
 	put(FITS, NULL);
 	rdma_sent(&from.d, flying[1], RDMA_BROKEN, "now");
-	assert_int_equal(from.peer.lost, NET_DEAD);
+	assert_int_equal(from.peer.failure, NET_DEAD);
 }
 
 /* ... of a message that was begun there is no end then. */
@@ -346,12 +346,12 @@ static void without_memory_it_is_not_sent(void **state)
 		scarce = blocks[i];
 		from.peer.allowed = 0;
 		assert_int_equal(try_put(EAGER, NULL), -ENOMEM);
-		assert_int_equal(from.peer.lost, NET_OK);
+		assert_int_equal(from.peer.failure, NET_OK);
 		assert_false(from.carrier->unfinished(&from.d.net));
 		from.peer.allowed = 3;
 		assert_int_equal(try_put(EAGER, NULL), -ENOMEM);
 		assert_int_equal(nwire, 3);
-		assert_int_equal(from.peer.lost, NET_NO_MEMORY);
+		assert_int_equal(from.peer.failure, NET_NO_MEMORY);
 		take(MOST);
 		assert_int_equal(nlanded, 0);
 	}
@@ -364,7 +364,7 @@ static void nor_kept_for_later(void **state)
 	scarce = 1;
 	put(EAGER, NULL);
 	take(1);
-	assert_int_equal(to.peer.lost, NET_NO_MEMORY);
+	assert_int_equal(to.peer.failure, NET_NO_MEMORY);
 	assert_null(to.peer.late);
 }
 
@@ -379,7 +379,7 @@ static void nor_asked_for(void **state)
 	assert_int_equal(nsent, 1);
 	assert_int_equal(nlanded, 1);
 	assert_int_equal(how, NET_FAILED);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 }
 
 static void who_wants_to_know_hears_when_all_of_it_is_sent(void **state)
@@ -450,12 +450,12 @@ static void so_does_who_expects_it(void **state)
 	assert_int_equal(how, NET_DEAD);
 	assert_false(to.carrier->unfinished(&to.d.net));
 	/* it begins anew */
-	to.peer.lost = NET_OK;
+	to.peer.failure = NET_OK;
 	to.peer.state = RDMA_UP;
 	taken = nwire;
 	say(RDMA_SHORT, 0, 8);
 	assert_int_equal(ndelivered, 2);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 }
 
 static void what_comes_too_early_is_kept_in_order(void **state)
@@ -485,9 +485,9 @@ static void not_more_than_it_may_send(void **state)
 	say(RDMA_BEGIN, EAGER, 10);
 	for (int i = 1; i < CREDIT; i++)
 		say(RDMA_MORE, 0, 10);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 	say(RDMA_MORE, 0, 10);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_int_equal(to.d.stats.drops[NET_DROP_NO_CREDIT], 1);
 	to.carrier->run(&to.d.net);
 	assert_null(to.peer.late);
@@ -498,9 +498,9 @@ static void nobody_sends_more_than_there_is(void **state)
 	(void)state;
 	say(RDMA_BEGIN, 30, 10);
 	say(RDMA_MORE, 0, 19);
-	assert_int_equal(to.peer.lost, NET_OK);
+	assert_int_equal(to.peer.failure, NET_OK);
 	say(RDMA_MORE, 0, 2);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_int_equal(to.d.stats.drops[NET_DROP_OUTSIDE], 1);
 	to.carrier->run(&to.d.net);
 	assert_int_equal(nlanded, 1);
@@ -511,7 +511,7 @@ static void nor_what_was_not_begun(void **state)
 {
 	(void)state;
 	say(RDMA_MORE, 0, 1);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_int_equal(to.d.stats.drops[NET_DROP_EARLY], 1);
 }
 
@@ -534,7 +534,7 @@ static void nor_a_message_within_another(void **state)
 			say(kinds[i], 30, 10);
 		}
 		assert_int_equal(ndelivered, 1);
-		assert_int_equal(to.peer.lost, NET_RESTARTED);
+		assert_int_equal(to.peer.failure, NET_RESTARTED);
 		assert_int_equal(to.d.stats.drops[NET_DROP_OUTSIDE], 1);
 	}
 }
@@ -559,7 +559,7 @@ static void by_some_links_one_may_overtake_another(void **state)
 		else
 			for (uint32_t i = 0; i < nwire; i++)
 				take_one(2 * i < nwire ? 2 * i : 2 * (i - (nwire + 1) / 2) + 1);
-		assert_int_equal(to.peer.lost, NET_OK);
+		assert_int_equal(to.peer.failure, NET_OK);
 		assert_null(to.peer.early);
 		assert_int_equal(ndelivered, 3);
 		assert_int_equal(delivered, 9);
@@ -594,7 +594,7 @@ static void nor_one_that_was_there(void **state)
 		put(8, NULL);
 		take_one(again);
 		take_one(again);
-		assert_int_equal(to.peer.lost, NET_RESTARTED);
+		assert_int_equal(to.peer.failure, NET_RESTARTED);
 		assert_int_equal(to.d.stats.drops[NET_DROP_DUPLICATE], 1);
 		assert_int_equal(ndelivered, 1 - again);
 	}
@@ -607,7 +607,7 @@ static void nor_more_ahead_than_may_be_under_way(void **state)
 	to.peer.seq_in = (uint16_t)(0 - 2 * CREDIT);
 	put(8, NULL);
 	take_one(0);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_null(to.peer.early);
 }
 
@@ -617,7 +617,7 @@ static void nor_out_of_turn_where_links_keep_it(void **state)
 	put(8, NULL);
 	put(8, NULL);
 	take_one(1);
-	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.peer.failure, NET_RESTARTED);
 	assert_int_equal(to.d.stats.drops[NET_DROP_DUPLICATE], 1);
 }
 

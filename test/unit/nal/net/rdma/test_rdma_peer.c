@@ -71,7 +71,7 @@ void net_up(void *user, uint32_t number, const struct net_who *who)
 	ups++;
 }
 
-void net_lost(struct net *n, uint32_t number, enum net_status s, const char *why)
+void net_peer_failed(struct net *n, uint32_t number, enum net_status s, const char *why)
 {
 	(void)n;
 	(void)number;
@@ -175,10 +175,10 @@ static void a_silent_peer_is_asked_and_then_given_up(void **state)
 	rdma_await(&d, peer);
 	wait_ms(900);
 	assert_in_range(pings, 1, 3);
-	assert_int_equal(peer->lost, NET_OK);
+	assert_int_equal(peer->failure, NET_OK);
 	wait_ms(400);
-	assert_int_equal(peer->lost, NET_DEAD);
-	rdma_lose(&d, peer);
+	assert_int_equal(peer->failure, NET_DEAD);
+	rdma_peer_fail(&d, peer);
 	assert_int_equal(byes, 1);
 	assert_int_equal(peer->state, RDMA_IDLE);
 }
@@ -189,7 +189,7 @@ static void also_one_that_has_sent_half_a_message(void **state)
 	peer->coming.len = 1;
 	rdma_await(&d, peer);
 	wait_ms(1300);
-	assert_int_equal(peer->lost, NET_DEAD);
+	assert_int_equal(peer->failure, NET_DEAD);
 }
 
 static void one_that_speaks_is_not(void **state)
@@ -202,7 +202,7 @@ static void one_that_speaks_is_not(void **state)
 		wait_ms(100);
 	}
 	assert_int_equal(pings, 0);
-	assert_int_equal(peer->lost, NET_OK);
+	assert_int_equal(peer->failure, NET_OK);
 }
 
 /* A packet is missing that those behind it wait for. */
@@ -218,16 +218,16 @@ static void so_is_one_of_which_a_packet_does_not_come(void **state)
 		wait_ms(200);
 		peer->spoke = true;
 		peer->seq_in++;
-		assert_int_equal(peer->lost, NET_OK);
+		assert_int_equal(peer->failure, NET_OK);
 	}
 	for (int i = 0; i < 8; i++) { /* then only those behind it */
 		wait_ms(100);
 		peer->spoke = true;
 	}
-	assert_int_equal(peer->lost, NET_RESTARTED);
+	assert_int_equal(peer->failure, NET_RESTARTED);
 	assert_string_equal(peer->why, "one of its packets did not come");
 	peer->early = NULL;
-	rdma_lose(&d, peer);
+	rdma_peer_fail(&d, peer);
 	assert_int_equal(byes, 1);
 }
 
@@ -241,13 +241,13 @@ static void one_of_which_nothing_is_expected_any_more_is_left_alone(void **state
 	peer->flying = 0;
 	wait_ms(5000);
 	assert_int_equal(pings, 0);
-	assert_int_equal(peer->lost, NET_OK);
+	assert_int_equal(peer->failure, NET_OK);
 	assert_true(d.check_at == NET_NEVER);
 	/* and silence begins anew when something is */
 	peer->flying = 1;
 	rdma_await(&d, peer);
 	wait_ms(900);
-	assert_int_equal(peer->lost, NET_OK);
+	assert_int_equal(peer->failure, NET_OK);
 }
 
 /* An answer to the greeting with that number. */
@@ -268,13 +268,13 @@ static void call_in_vain(void)
 	rdma_call(&d, peer);
 	assert_int_equal(peer->state, RDMA_CALLING);
 	wait_ms(1300);
-	assert_int_equal(peer->lost, NET_UNREACHABLE);
+	assert_int_equal(peer->failure, NET_UNREACHABLE);
 }
 
 static void is_up(void)
 {
 	assert_int_equal(peer->state, RDMA_UP);
-	assert_int_equal(peer->lost, NET_OK);
+	assert_int_equal(peer->failure, NET_OK);
 	assert_int_equal(ups, 1);
 	assert_int_equal(peer->token, 4711);
 	assert_int_equal(peer->own_token, token);
@@ -289,7 +289,7 @@ static void an_answer_after_it_was_given_up_makes_the_connection(void **state)
 	(void)state;
 	call_in_vain();
 	peer->began_out.length = peer->began_in.length = 5;
-	rdma_lose(&d, peer);
+	rdma_peer_fail(&d, peer);
 	assert_int_equal(peer->state, RDMA_IDLE);
 	welcome(greeted);
 	is_up();
@@ -312,7 +312,7 @@ static void so_does_one_while_the_way_is_left_until_the_next_greeting(void **sta
 	peer->state = RDMA_IDLE;
 	rdma_call(&d, peer);
 	rdma_break(&d, peer, NET_DEAD, "the way broke");
-	rdma_lose(&d, peer);
+	rdma_peer_fail(&d, peer);
 	assert_int_equal(peer->state, RDMA_CALLING);
 	assert_null(peer->path);
 	welcome(greeted);
@@ -325,7 +325,7 @@ static void no_other_one_does(void **state)
 
 	(void)state;
 	call_in_vain();
-	rdma_lose(&d, peer);
+	rdma_peer_fail(&d, peer);
 	used = token;
 	welcome(greeted + 1);
 	assert_int_equal(peer->state, RDMA_IDLE);
@@ -333,7 +333,7 @@ static void no_other_one_does(void **state)
 	/* nor the same once more, when the connection that it made is over */
 	welcome(greeted);
 	rdma_break(&d, peer, NET_CLOSED, NULL);
-	rdma_lose(&d, peer);
+	rdma_peer_fail(&d, peer);
 	welcome(greeted);
 	assert_int_equal(peer->state, RDMA_IDLE);
 	assert_int_equal(ups, 1);
