@@ -39,11 +39,11 @@ struct mpi_shape {
 	/* LOOP: n times `each`, `stride` bytes apart; the offset of `each` is 0 */
 	MPI_Aint stride;
 	struct mpi_segment each;
-	/* BLOCKS: n runs of `length` bytes, within 4 GiB from `base` on; near[i] is the offset
+	/* BLOCKS: n runs of `length` bytes, within 4 GiB from `base` on; offset32[i] is the offset
 	 * of run i from `base` */
 	size_t length;
 	MPI_Aint base;
-	uint32_t *near;
+	uint32_t *offset32;
 	/* RUNS: n + 1 entries */
 	struct mpi_run *run;
 	/* LIST: n segments; n + 1 starts in packed data */

@@ -217,28 +217,29 @@ ALWAYS void copy_block(bool packing, uintptr_t mem, char *packed, const size_t f
 		block((char *)mem, packed, fixed, word, length);
 }
 
-ALWAYS void copy_blocks_of(bool packing, uintptr_t mem, char *packed, const uint32_t *near,
+ALWAYS void copy_blocks_of(bool packing, uintptr_t mem, char *packed, const uint32_t *offset32,
 			   size_t n, const size_t fixed, const size_t word, size_t length)
 {
 	const size_t step = fixed ? fixed : length;
 
-	for (; n >= 4; n -= 4, near += 4, packed += 4 * step) {
+	for (; n >= 4; n -= 4, offset32 += 4, packed += 4 * step) {
 		for (size_t i = 0; i < 4; i++)
-			copy_block(packing, mem + near[i], packed + i * step, fixed, word, length);
+			copy_block(packing, mem + offset32[i], packed + i * step, fixed, word,
+				   length);
 	}
 	for (size_t i = 0; i < n; i++)
-		copy_block(packing, mem + near[i], packed + i * step, fixed, word, length);
+		copy_block(packing, mem + offset32[i], packed + i * step, fixed, word, length);
 }
 
-static void copy_blocks(bool packing, uintptr_t mem, char *packed, const uint32_t *near, size_t n,
-			size_t length)
+static void copy_blocks(bool packing, uintptr_t mem, char *packed, const uint32_t *offset32,
+			size_t n, size_t length)
 {
 	if (packing) {
-#define PACK(fixed, word) copy_blocks_of(true, mem, packed, near, n, fixed, word, length)
+#define PACK(fixed, word) copy_blocks_of(true, mem, packed, offset32, n, fixed, word, length)
 		DISPATCH(length, PACK)
 #undef PACK
 	} else {
-#define UNPACK(fixed, word) copy_blocks_of(false, mem, packed, near, n, fixed, word, length)
+#define UNPACK(fixed, word) copy_blocks_of(false, mem, packed, offset32, n, fixed, word, length)
 		DISPATCH(length, UNPACK)
 #undef UNPACK
 	}
@@ -263,8 +264,8 @@ static struct mpi_segment entry(const struct mpi_shape *s, size_t i, size_t *sta
 	switch (s->kind) {
 	case MPI_SHAPE_BLOCKS:
 		*start = i * s->length;
-		return (struct mpi_segment){ (MPI_Aint)((size_t)s->base + s->near[i]), s->length,
-					     NULL };
+		return (struct mpi_segment){ (MPI_Aint)((size_t)s->base + s->offset32[i]),
+					     s->length, NULL };
 	case MPI_SHAPE_RUNS:
 		*start = s->run[i].start;
 		return (struct mpi_segment){ s->run[i].offset,
@@ -288,7 +289,7 @@ static void copy_entries(bool packing, const struct mpi_shape *s, size_t i, size
 
 	switch (s->kind) {
 	case MPI_SHAPE_BLOCKS:
-		copy_blocks(packing, mem + (size_t)s->base, packed, s->near + i, n, s->length);
+		copy_blocks(packing, mem + (size_t)s->base, packed, s->offset32 + i, n, s->length);
 		return;
 	case MPI_SHAPE_RUNS:
 		copy_run_list(packing, mem, packed, s->run + i, n);

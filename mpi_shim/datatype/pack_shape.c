@@ -47,7 +47,7 @@ void mpi_segment_release(struct mpi_segment p)
 		for (size_t i = 0; i < s->n; i++)
 			mpi_segment_release(s->segment[i]);
 	}
-	free(s->near);
+	free(s->offset32);
 	free(s->run);
 	free(s->segment);
 	free(s->start);
@@ -162,7 +162,7 @@ void mpi_list_add(struct mpi_list *l, struct mpi_segment p, MPI_Aint offset)
 			e.offset = (MPI_Aint)(i * (size_t)s->stride);
 			break;
 		case MPI_SHAPE_BLOCKS:
-			e.offset = moved_by_extent(s->base, s->near[i]);
+			e.offset = moved_by_extent(s->base, s->offset32[i]);
 			e.size = s->length;
 			break;
 		case MPI_SHAPE_RUNS:
@@ -182,8 +182,8 @@ void mpi_list_add(struct mpi_list *l, struct mpi_segment p, MPI_Aint offset)
 struct likeness {
 	/* runs: the largest power of two, 64 at most, that divides all lengths */
 	size_t grain;
-	bool runs; /* all are runs */
-	bool near; /* and all end within 4 GiB from the lowest */
+	bool runs;         /* all are runs */
+	bool fits_32_bits; /* and all end within 4 GiB from the lowest */
 	MPI_Aint low;
 	bool equal;   /* all have the same shape and size */
 	bool regular; /* and equally far apart */
@@ -216,7 +216,7 @@ static struct likeness compare_segments(const struct mpi_list *l)
 
 		reach = end > reach ? end : reach;
 	}
-	k.near = k.runs && reach <= UINT32_MAX;
+	k.fits_32_bits = k.runs && reach <= UINT32_MAX;
 	k.regular = k.regular && k.equal;
 	k.grain = lengths & -lengths;
 	return k;
@@ -232,14 +232,14 @@ static struct mpi_shape *blocks(const struct mpi_list *l, const struct likeness 
 		return NULL;
 	s->length = length;
 	s->base = k->low;
-	s->near = calloc(s->n, sizeof(*s->near));
-	if (!s->near) {
+	s->offset32 = calloc(s->n, sizeof(*s->offset32));
+	if (!s->offset32) {
 		free(s);
 		return NULL;
 	}
 	for (size_t i = 0; i < l->n; i++) {
 		for (size_t at = 0; at < l->segment[i].size; at += length)
-			s->near[n++] =
+			s->offset32[n++] =
 				(uint32_t)((size_t)l->segment[i].offset - (size_t)k->low + at);
 	}
 	return s;
@@ -320,9 +320,9 @@ bool mpi_list_end(struct mpi_list *l, struct mpi_segment *out)
 			ok = mpi_segment_loop(out, l->segment[0], l->n, stride);
 		} else {
 			out->size = k.size;
-			if (k.near && k.equal)
+			if (k.fits_32_bits && k.equal)
 				out->shape = blocks(l, &k, l->segment[0].size);
-			else if (k.near && better_cut(l, &k))
+			else if (k.fits_32_bits && better_cut(l, &k))
 				out->shape = blocks(l, &k, k.grain);
 			else
 				out->shape = k.runs ? runs(l) : mixed(l, k.depth);

@@ -79,7 +79,7 @@ static int walk_segment(struct walk *w, const struct mpi_segment *p, MPI_Aint at
 		case MPI_SHAPE_LOOP:
 			break;
 		case MPI_SHAPE_BLOCKS:
-			err = add_run(w, moved_by_bytes(at, (size_t)s->base + s->near[i]),
+			err = add_run(w, moved_by_bytes(at, (size_t)s->base + s->offset32[i]),
 				      s->length);
 			break;
 		case MPI_SHAPE_RUNS:
