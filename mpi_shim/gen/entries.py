@@ -111,7 +111,7 @@ class Entry:
                          a.type == 'struct mpi_win *'), None)
         self.on = self.errors_go_to()
 
-    # ---- pieces ----
+    # ---- parts of entry points ----
 
     def check(self, expression):
         self.steps.append(f'rc = {expression};\n\tif (MPI_UNLIKELY(rc))\n\t\tgoto fail;')

@@ -88,18 +88,18 @@ def wrap(text, width=100):
     """A C declaration broken after commas, continued under its opening bracket, tabs of 8."""
     indent = text.index('(') + 1
     lines, line, column = [], '', 0
-    for i, piece in enumerate(text.split(', ')):
+    for i, parameter in enumerate(text.split(', ')):
         if i:
             line += ','
             column += 1
-            if column + 1 + len(piece) + 1 > width:
+            if column + 1 + len(parameter) + 1 > width:
                 lines.append(line)
                 line, column = '\t' * (indent // 8) + ' ' * (indent % 8), indent
             else:
                 line += ' '
                 column += 1
-        line += piece
-        column += len(piece)
+        line += parameter
+        column += len(parameter)
     return '\n'.join(lines + [line])
 
 
