@@ -149,7 +149,7 @@ struct nal_ops {
 	/* May be NULL. Why `id` is another NAL's peer. A network NAL that has an address of
 	 * the peer tells how the attempt to reach it ended. NULL: that was not the reason.
 	 * Locked. */
-	const char *(*passed)(struct ptl_ni *ni, ptl_process_id_t id);
+	const char *(*failed_over)(struct ptl_ni *ni, ptl_process_id_t id);
 
 	/* One line for portals-info: measurements and choices. */
 	void (*describe)(char *text, size_t len);

@@ -268,12 +268,12 @@ static int allgather(struct mpi_schedule *p, const void *sendbuf, MPI_Count send
 					  mpi_vec_count(recv, comm->rank), recv->type);
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm, recv->counts ? MPI_CALL_ALLGATHERV : MPI_CALL_ALLGATHER,
-		       MPI_CALL_ANY_ROOT, NULL,
-		       comm->inter ? MPI_CALL_ANY_BYTES
-				   : bytes_of_call(in_place ? mpi_vec_bytes(recv, comm->rank)
-							    : sendcount * sendtype->size,
-						   recv, comm));
+	mpi_calls_announce(p, comm, recv->counts ? MPI_CALL_ALLGATHERV : MPI_CALL_ALLGATHER,
+			   MPI_CALL_ANY_ROOT, NULL,
+			   comm->inter ? MPI_CALL_ANY_BYTES
+				       : bytes_of_call(in_place ? mpi_vec_bytes(recv, comm->rank)
+								: sendcount * sendtype->size,
+						       recv, comm));
 	if (comm->inter)
 		return mpi_inter_allgatherv(p, sendbuf, sendcount, sendtype, recv, comm);
 	if (allgather_by_shmcoll(p, sendbuf, sendcount, sendtype, recv, comm, &rc))

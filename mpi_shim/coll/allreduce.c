@@ -190,8 +190,8 @@ int mpi_allreduce_schedule(struct mpi_schedule *p, const void *sendbuf, void *re
 		rc = mpi_op_check(op, datatype);
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm, MPI_CALL_ALLREDUCE, MPI_CALL_ANY_ROOT, op,
-		       mpi_coll_bytes(count, datatype));
+	mpi_calls_announce(p, comm, MPI_CALL_ALLREDUCE, MPI_CALL_ANY_ROOT, op,
+			   mpi_coll_bytes(count, datatype));
 	if (comm->inter)
 		return mpi_inter_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
 	if (allreduce_by_reading(p, in_place ? recvbuf : sendbuf, recvbuf, count, datatype, op,

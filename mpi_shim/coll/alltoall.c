@@ -216,15 +216,15 @@ static int alltoall(struct mpi_schedule *p, const struct mpi_vec *send, const st
 
 /* Advertise the call. The length of equal blocks is the one that a rank sends, even if it
  * expects another one: the others receive the former. */
-static void tell_call(struct mpi_schedule *p, const struct mpi_vec *send,
-		      const struct mpi_vec *recv, struct mpi_comm *comm)
+static void announce_alltoall(struct mpi_schedule *p, const struct mpi_vec *send,
+			      const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	if (recv->counts)
-		mpi_calls_tell(p, comm, recv->types ? MPI_CALL_ALLTOALLW : MPI_CALL_ALLTOALLV,
-			       MPI_CALL_ANY_ROOT, NULL, MPI_CALL_ANY_BYTES);
+		mpi_calls_announce(p, comm, recv->types ? MPI_CALL_ALLTOALLW : MPI_CALL_ALLTOALLV,
+				   MPI_CALL_ANY_ROOT, NULL, MPI_CALL_ANY_BYTES);
 	else
-		mpi_calls_tell(p, comm, MPI_CALL_ALLTOALL, MPI_CALL_ANY_ROOT, NULL,
-			       mpi_vec_bytes(send->buf == MPI_IN_PLACE ? recv : send, 0));
+		mpi_calls_announce(p, comm, MPI_CALL_ALLTOALL, MPI_CALL_ANY_ROOT, NULL,
+				   mpi_vec_bytes(send->buf == MPI_IN_PLACE ? recv : send, 0));
 }
 
 static int checked(struct mpi_schedule *p, const struct mpi_vec *send, const struct mpi_vec *recv,
@@ -243,7 +243,7 @@ static int checked(struct mpi_schedule *p, const struct mpi_vec *send, const str
 	}
 	if (rc)
 		return rc;
-	tell_call(p, send, recv, comm);
+	announce_alltoall(p, send, recv, comm);
 	return alltoall(p, send, recv, comm);
 }
 

@@ -70,7 +70,7 @@ int mpi_barrier_schedule(struct mpi_schedule *p, struct mpi_comm *comm)
 {
 	struct mpi_shmcoll *shmcoll;
 
-	mpi_calls_tell(p, comm, MPI_CALL_BARRIER, MPI_CALL_ANY_ROOT, NULL, 0);
+	mpi_calls_announce(p, comm, MPI_CALL_BARRIER, MPI_CALL_ANY_ROOT, NULL, 0);
 	shmcoll = mpi_shmcoll_for_barrier(p, comm);
 	if (shmcoll)
 		return mpi_shmcoll_barrier(shmcoll);

@@ -201,8 +201,8 @@ int mpi_bcast_schedule(struct mpi_schedule *p, void *buffer, MPI_Count count,
 		rc = mpi_coll_check(buffer, count, datatype, "buffer");
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm, MPI_CALL_BCAST, root, NULL,
-		       comm->inter ? MPI_CALL_ANY_BYTES : mpi_coll_bytes(count, datatype));
+	mpi_calls_announce(p, comm, MPI_CALL_BCAST, root, NULL,
+			   comm->inter ? MPI_CALL_ANY_BYTES : mpi_coll_bytes(count, datatype));
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
 	if (__builtin_mul_overflow(count, datatype->size, &bytes))

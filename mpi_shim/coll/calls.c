@@ -75,8 +75,8 @@ static uint64_t mark_of(const struct mpi_calls *a, bool exact)
 	       (uint64_t)call_kind(a->call) << 23 | high >> 25 << 16;
 }
 
-void mpi_calls_tell(struct mpi_schedule *p, struct mpi_comm *comm, enum mpi_call_kind kind,
-		    int root, const struct mpi_op *op, MPI_Count bytes)
+void mpi_calls_announce(struct mpi_schedule *p, struct mpi_comm *comm, enum mpi_call_kind kind,
+			int root, const struct mpi_op *op, MPI_Count bytes)
 {
 	struct mpi_calls *a = &comm->calls;
 
@@ -92,7 +92,7 @@ void mpi_calls_tell(struct mpi_schedule *p, struct mpi_comm *comm, enum mpi_call
 	a->mark = mark_of(a, bytes != MPI_CALL_ANY_BYTES);
 	p->mark = a->mark;
 	if (comm->shmcoll)
-		mpi_shmcoll_tell_call(comm->shmcoll);
+		mpi_shmcoll_advertise_call(comm->shmcoll);
 }
 
 /* ---- in words -------------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ static void keep_disagreement(struct mpi_comm *comm, const struct mpi_disagreeme
 	comm->failed = true;
 }
 
-static void tell_all(struct mpi_comm *comm)
+static void send_disagreement_to_all(struct mpi_comm *comm)
 {
 	for (int i = 0; i < comm->remote_size; i++)
 		if (comm->inter || i != comm->rank)
@@ -242,11 +242,11 @@ static int settle_disagreement(struct mpi_comm *comm, const struct mpi_disagreem
 {
 	if (!comm->calls.found) {
 		keep_disagreement(comm, d);
-		tell_all(comm);
+		send_disagreement_to_all(comm);
 		/* this rank's side of an intercommunicator */
 		if (comm->inter && !comm->local_comm->calls.found) {
 			keep_disagreement(comm->local_comm, d);
-			tell_all(comm->local_comm);
+			send_disagreement_to_all(comm->local_comm);
 		}
 	}
 	return mpi_calls_fail(comm);

@@ -72,14 +72,14 @@ enum mpi_call_kind {
 /* Record that the schedule is of a call of this kind on the communicator; all arguments are
  * checked. `bytes` is the length of a block, or of all that a rank gives, as the kind has it.
  * `op` may be NULL. For an intercommunicator only the kind counts. */
-void mpi_calls_tell(struct mpi_schedule *p, struct mpi_comm *comm, enum mpi_call_kind kind,
-		    int root, const struct mpi_op *op, MPI_Count bytes);
+void mpi_calls_announce(struct mpi_schedule *p, struct mpi_comm *comm, enum mpi_call_kind kind,
+			int root, const struct mpi_op *op, MPI_Count bytes);
 
 /* A receive of the schedule has got a message of another call (r->differs). Make the sentence,
  * keep it with the communicator and send it to the others. Returns the error class, as
  * mpi_fail(). */
 int mpi_calls_refuse(struct mpi_comm *comm, const struct mpi_request *r);
-/* The same for two calls, packed as mpi_calls_tell() packs them, of ranks of the communicator.
+/* The same for two calls, packed as mpi_calls_announce() packs them, of ranks of the communicator.
  * 0 for `theirs`: the other call is not known. */
 int mpi_calls_refuse_calls(struct mpi_comm *comm, int rank, uint64_t theirs, uint64_t mine);
 

@@ -177,7 +177,7 @@ int mpi_gather_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count s
 	bytes = MPI_CALL_ANY_BYTES;
 	if (!comm->inter)
 		bytes = comm->rank == root ? mpi_vec_bytes(&recv, 0) : sendcount * sendtype->size;
-	mpi_calls_tell(p, comm, MPI_CALL_GATHER, root, NULL, bytes);
+	mpi_calls_announce(p, comm, MPI_CALL_GATHER, root, NULL, bytes);
 	if (comm->inter) {
 		mpi_inter_gatherv(p, sendbuf, sendcount, sendtype, &recv, root, comm);
 		return MPI_SUCCESS;
@@ -209,7 +209,7 @@ int mpi_gatherv_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count 
 
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm, MPI_CALL_GATHERV, root, NULL, MPI_CALL_ANY_BYTES);
+	mpi_calls_announce(p, comm, MPI_CALL_GATHERV, root, NULL, MPI_CALL_ANY_BYTES);
 	if (!comm->inter)
 		mpi_coll_choose(0, MPI_COLL_GATHER_LINEAR);
 	(comm->inter ? mpi_inter_gatherv : mpi_intra_gatherv)(p, sendbuf, sendcount, sendtype,

@@ -15,7 +15,7 @@ static int begin_internal(struct mpi_schedule *p, struct mpi_comm *comm, MPI_Cou
 	if (comm->calls.nested)
 		p->mark = comm->calls.mark;
 	else if (!rc)
-		mpi_calls_tell(p, comm, MPI_CALL_MAKE, MPI_CALL_ANY_ROOT, NULL, bytes);
+		mpi_calls_announce(p, comm, MPI_CALL_MAKE, MPI_CALL_ANY_ROOT, NULL, bytes);
 	return rc;
 }
 
@@ -35,7 +35,7 @@ int mpi_coll_last_barrier(struct mpi_comm *comm)
 
 	mpi_schedule_begin_last(&p);
 	if (!comm->failed)
-		mpi_calls_tell(&p, comm, MPI_CALL_LAST, MPI_CALL_ANY_ROOT, NULL, 0);
+		mpi_calls_announce(&p, comm, MPI_CALL_LAST, MPI_CALL_ANY_ROOT, NULL, 0);
 	mpi_intra_barrier(&p, comm);
 	return mpi_schedule_end(&p, MPI_SUCCESS);
 }

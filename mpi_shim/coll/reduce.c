@@ -291,8 +291,8 @@ int mpi_reduce_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvb
 		rc = mpi_op_check(op, datatype);
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm, MPI_CALL_REDUCE, root, op,
-		       comm->inter ? MPI_CALL_ANY_BYTES : mpi_coll_bytes(count, datatype));
+	mpi_calls_announce(p, comm, MPI_CALL_REDUCE, root, op,
+			   comm->inter ? MPI_CALL_ANY_BYTES : mpi_coll_bytes(count, datatype));
 	if (comm->inter)
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
 	if (reduce_by_reading(p, sendbuf, recvbuf, count, datatype, op, root, comm, &rc))

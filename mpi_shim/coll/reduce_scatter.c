@@ -251,9 +251,9 @@ static int reduce_scatter(struct mpi_schedule *p, const void *sendbuf, void *rec
 		rc = mpi_op_check(op, parts->type);
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm,
-		       parts->counts ? MPI_CALL_REDUCE_SCATTER : MPI_CALL_REDUCE_SCATTER_BLOCK,
-		       MPI_CALL_ANY_ROOT, op, mpi_coll_bytes(count, parts->type));
+	mpi_calls_announce(p, comm,
+			   parts->counts ? MPI_CALL_REDUCE_SCATTER : MPI_CALL_REDUCE_SCATTER_BLOCK,
+			   MPI_CALL_ANY_ROOT, op, mpi_coll_bytes(count, parts->type));
 	return (comm->inter ? mpi_inter_reduce_scatter : intra)(p, sendbuf, recvbuf, parts, op,
 								comm);
 }

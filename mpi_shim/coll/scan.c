@@ -185,8 +185,8 @@ int mpi_scan_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvbuf
 
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm, MPI_CALL_SCAN, MPI_CALL_ANY_ROOT, op,
-		       mpi_coll_bytes(count, datatype));
+	mpi_calls_announce(p, comm, MPI_CALL_SCAN, MPI_CALL_ANY_ROOT, op,
+			   mpi_coll_bytes(count, datatype));
 	return scan(p, sendbuf, recvbuf, count, datatype, op, comm, false);
 }
 
@@ -198,7 +198,7 @@ int mpi_exscan_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvb
 
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm, MPI_CALL_EXSCAN, MPI_CALL_ANY_ROOT, op,
-		       mpi_coll_bytes(count, datatype));
+	mpi_calls_announce(p, comm, MPI_CALL_EXSCAN, MPI_CALL_ANY_ROOT, op,
+			   mpi_coll_bytes(count, datatype));
 	return scan(p, sendbuf, recvbuf, count, datatype, op, comm, true);
 }

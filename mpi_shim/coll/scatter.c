@@ -170,7 +170,7 @@ int mpi_scatter_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count 
 	bytes = MPI_CALL_ANY_BYTES;
 	if (!comm->inter)
 		bytes = comm->rank == root ? mpi_vec_bytes(&send, 0) : recvcount * recvtype->size;
-	mpi_calls_tell(p, comm, MPI_CALL_SCATTER, root, NULL, bytes);
+	mpi_calls_announce(p, comm, MPI_CALL_SCATTER, root, NULL, bytes);
 	if (comm->inter) {
 		mpi_inter_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
 		return MPI_SUCCESS;
@@ -204,7 +204,7 @@ int mpi_scatterv_schedule(struct mpi_schedule *p, const void *sendbuf, const MPI
 
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm, MPI_CALL_SCATTERV, root, NULL, MPI_CALL_ANY_BYTES);
+	mpi_calls_announce(p, comm, MPI_CALL_SCATTERV, root, NULL, MPI_CALL_ANY_BYTES);
 	if (!comm->inter)
 		mpi_coll_choose(0, MPI_COLL_SCATTER_LINEAR);
 	(comm->inter ? mpi_inter_scatterv : mpi_intra_scatterv)(p, &send, recvbuf, recvcount,

@@ -25,7 +25,7 @@ static int check_peer_comm(const struct mpi_creation *t)
 	return MPI_SUCCESS;
 }
 
-static int tell_check(const struct mpi_creation *t)
+static int share_check_of_leader(const struct mpi_creation *t)
 {
 	int err = t->comm->rank == t->leader ? check_peer_comm(t) : MPI_SUCCESS, heard = err, rc;
 
@@ -88,7 +88,7 @@ int mpi_intercomm_create(struct mpi_comm *local, int leader, struct mpi_comm *pe
 				leader, local->size);
 	if (tag < 0)
 		return mpi_fail(MPI_ERR_TAG, "tag %d is negative", tag);
-	err = tell_check(&creation);
+	err = share_check_of_leader(&creation);
 	if (err == MPI_SUCCESS)
 		err = mpi_creation_swap_groups(&creation, MPI_SUCCESS, local->local, &theirs);
 	if (err == MPI_SUCCESS)

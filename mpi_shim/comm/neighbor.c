@@ -72,7 +72,7 @@ static int exchange_with_neighbors(struct mpi_schedule *p, enum mpi_call_kind ki
 		rc = mpi_vec_check(send, n.out, "sendbuf");
 	if (rc)
 		return rc;
-	mpi_calls_tell(p, comm, kind, MPI_CALL_ANY_ROOT, NULL, MPI_CALL_ANY_BYTES);
+	mpi_calls_announce(p, comm, kind, MPI_CALL_ANY_ROOT, NULL, MPI_CALL_ANY_BYTES);
 	for (int j = 0; j < n.in; j++) {
 		int i = j ^ n.crossed;
 

@@ -65,14 +65,15 @@ static void name_of_comm(const struct mpi_comm *comm, char *out, size_t size)
 void mpi_raise_fatal(const char *where, const char *function, int code)
 {
 	char line[sizeof(kept.text) + MPI_WHERE + 128];
-	bool told = (kept.code == code || code == MPI_ERR_IN_STATUS) && kept.text[0];
+	bool has_text = (kept.code == code || code == MPI_ERR_IN_STATUS) && kept.text[0];
 
 	if (mpi_world.size > 0)
 		snprintf(line, sizeof(line), "rank %d of %d: %s%s: %s", mpi_world.rank,
-			 mpi_world.size, function, where, told ? kept.text : mpi_error_text(code));
+			 mpi_world.size, function, where,
+			 has_text ? kept.text : mpi_error_text(code));
 	else
 		snprintf(line, sizeof(line), "%s%s: %s", function, where,
-			 told ? kept.text : mpi_error_text(code));
+			 has_text ? kept.text : mpi_error_text(code));
 	mpi_abort_job(mpi_error_class_of(code), line);
 }
 

@@ -212,7 +212,8 @@ static bool handle_all(const ptl_event_t *ev, int count, int err)
 static bool take_events(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 {
 	ptl_event_t ev[BATCH];
-	int count, err = PtlEQPollMany(eq, n, ms ? ms : glance, hook.offered, ev, BATCH, &count);
+	int count, err = PtlEQPollMany(eq, n, ms ? ms : glance, hook.inline_handler, ev, BATCH,
+				       &count);
 
 	return handle_all(ev, count, err);
 }
@@ -389,8 +390,8 @@ void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
 	}
 	if (++rounds % CHECK_ROUNDS == 0)
 		mpi_check_peers_now_and_then();
-	err = PtlEQPollWatch(h, in_use(h), (const uint64_t *)word, least, hook.offered, ev, BATCH,
-			     &count);
+	err = PtlEQPollWatch(h, in_use(h), (const uint64_t *)word, least, hook.inline_handler, ev,
+			     BATCH, &count);
 	if (handle_all(ev, count, err))
 		mpi_progress(false); /* work that the events have made due */
 }

@@ -31,7 +31,7 @@ enum {
 
 struct mpi_progress_hooks {
 	/* Inline handler: takes arrivals while the process is in Portals, before their event. */
-	ptl_inline_handler_t offered;
+	ptl_inline_handler_t inline_handler;
 	/* Called at the end of a round, when all its events are handled. `any`: there were
 	 * some. */
 	void (*handled)(bool any);

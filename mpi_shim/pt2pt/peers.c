@@ -231,15 +231,15 @@ int mpi_failed_any(const struct mpi_comm *comm)
 }
 
 /* Reports a dead rank to others. Those that cannot be told now are told in a later check. */
-static void tell_of(struct mpi_peer *p)
+static void notify_of_death(struct mpi_peer *p)
 {
 	const ptl_size_t dead = (ptl_size_t)(p - mpi_proto.peer);
 	char why[8];
 	ptl_ni_fail_t fail;
 	ptl_size_t at = how_rank_failed((int)dead, &fail, why, sizeof(why)) != ENDED;
 
-	for (int step; (step = 1 << p->told / 2) < mpi_world.size; p->told++) {
-		int far = p->told % 2 ? mpi_world.size - step : step;
+	for (int step; (step = 1 << p->notified / 2) < mpi_world.size; p->notified++) {
+		int far = p->notified % 2 ? mpi_world.size - step : step;
 		int to = (int)(((long)mpi_world.rank + far) % mpi_world.size);
 
 		if (!mpi_proto.peer[to].dead &&
@@ -257,8 +257,8 @@ static void report_deaths(void)
 		if (deaths[i] && i != mpi_world.rank)
 			mpi_proto.peer[i].dead = mpi_proto.any_dead = true;
 	for (int i = 0; i < mpi_world.size && mpi_proto.any_dead; i++)
-		if (mpi_proto.peer[i].dead && (!mpi_proto.ending || mpi_proto.peer[i].told))
-			tell_of(&mpi_proto.peer[i]);
+		if (mpi_proto.peer[i].dead && (!mpi_proto.ending || mpi_proto.peer[i].notified))
+			notify_of_death(&mpi_proto.peer[i]);
 }
 
 /* Checks the ranks that were asked for since the last time, in turn. Messages that they sent

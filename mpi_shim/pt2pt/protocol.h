@@ -176,10 +176,10 @@ struct mpi_peer {
 	struct mpi_request *queue, *queue_end;         /* sends that wait, in order */
 	struct mpi_peer *next_owed;                    /* list of peers to which credit is owed */
 	bool owed;                                     /* on that list */
-	bool dead;    /* its process has ended, or it cannot be reached */
-	bool asked;   /* something waits for it: check that it lives */
-	bool greeted; /* an empty put was sent to it, to find out whether it lives */
-	uint8_t told; /* how many of the ranks to be told of its death were told */
+	bool dead;        /* its process has ended, or it cannot be reached */
+	bool asked;       /* something waits for it: check that it lives */
+	bool greeted;     /* an empty put was sent to it, to find out whether it lives */
+	uint8_t notified; /* how many of the ranks to be told of its death were told */
 };
 
 /* A message that has arrived before its receive. */
@@ -300,7 +300,7 @@ static inline uint32_t mpi_credit_cost(uint64_t bytes)
  * for `bytes` more. */
 void mpi_credit_consumed(int rank, uint32_t bytes, uint32_t slots);
 /* Returns credit to the peers to which enough is owed. */
-void mpi_credit_tell(void);
+void mpi_credit_return(void);
 /* Handles credit that a receiver has returned. */
 void mpi_credit_event(const ptl_event_t *ev);
 /* mpi_send_flush starts the sends that wait for slots or memory at this peer, in order; it

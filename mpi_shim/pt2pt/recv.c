@@ -40,7 +40,7 @@ void mpi_credit_consumed(int rank, uint32_t bytes, uint32_t slots)
 	owed = p;
 }
 
-void mpi_credit_tell(void)
+void mpi_credit_return(void)
 {
 	struct mpi_peer *p, *again = NULL;
 

@@ -394,7 +394,7 @@ void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_inline_handler_t of)
 }
 
 /* Inline handler. Takes a short message if a receive waits here for it. */
-static int offered(const ptl_arrival_t *put)
+static int handle_arrival_inline(const ptl_arrival_t *put)
 {
 	if (put->type != PTL_EVENT_PUT_END)
 		return inline_handler[MPI_ARRIVAL_ANSWER](put);
@@ -492,7 +492,7 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 		free_own_data(u);
 	if (!mpi_bits_long(u->bits))
 		discharge_bytes(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes));
-	mpi_credit_tell();
+	mpi_credit_return();
 	if (spares == SPARES_MOST) {
 		free(u);
 		return;
@@ -508,11 +508,11 @@ static void handled(bool any)
 {
 	if (any)
 		rewind_blocks();
-	mpi_credit_tell();
+	mpi_credit_return();
 }
 
 const struct mpi_progress_hooks mpi_message_hooks = {
-	.offered = offered,
+	.inline_handler = handle_arrival_inline,
 	.handled = handled,
 	.check = mpi_peers_check,
 };

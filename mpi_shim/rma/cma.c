@@ -53,7 +53,7 @@ void mpi_rma_cma_init(void)
 
 /* ---- whether it can be done ------------------------------------------------------------------ */
 
-void mpi_rma_cma_tell(struct mpi_win *win, struct mpi_win_part *part)
+void mpi_rma_cma_advertise(struct mpi_win *win, struct mpi_win_part *part)
 {
 	if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC || base_config()->ptl_shm_cma == BASE_CMA_OFF ||
 	    base_config()->ptl_mpi_rma == BASE_RMA_PORTALS ||

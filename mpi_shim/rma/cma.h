@@ -18,10 +18,10 @@
 
 void mpi_rma_cma_init(void);
 
-/* mpi_rma_cma_tell() fills in what the other ranks must know of this rank's memory, or leaves
+/* mpi_rma_cma_advertise() fills in what the other ranks must know of this rank's memory, or leaves
  * pid 0 if CMA is not used for the window. mpi_rma_cma_hear() takes over another rank's part,
  * after a CMA read of its token has shown that the process is the right one. */
-void mpi_rma_cma_tell(struct mpi_win *win, struct mpi_win_part *part);
+void mpi_rma_cma_advertise(struct mpi_win *win, struct mpi_win_part *part);
 void mpi_rma_cma_hear(const struct mpi_win *win, struct mpi_win_target *t,
 		      const struct mpi_win_part *part);
 

@@ -225,7 +225,7 @@ static void put_back(struct mpi_rma *op)
 	op->tmp = NULL;
 	op->packed = NULL;
 	op->win = NULL;
-	op->forsaken = op->held = op->told = op->segments = false;
+	op->forsaken = op->held = op->reported = op->segments = false;
 	op->next = rma.free;
 	rma.free = op->index + 1;
 	rma.in_use--;
@@ -261,7 +261,7 @@ static void op_over(struct mpi_rma *op)
 	op->packed = NULL;
 	t->pending--;
 	op->win->pending--;
-	if (op->error && !r && !op->held && !op->told && !t->error)
+	if (op->error && !r && !op->held && !op->reported && !t->error)
 		t->error = op->error;
 	op->request = NULL;
 	if (!r)
@@ -295,7 +295,7 @@ void mpi_rma_started(struct mpi_rma *op)
 void mpi_rma_fail(struct mpi_rma *op, int error)
 {
 	op->error = error;
-	op->told = true;
+	op->reported = true;
 	if (op->request) { /* release both references: the caller gets no request */
 		mpi_object_release(op->request);
 		mpi_object_release(op->request);
@@ -628,13 +628,13 @@ int mpi_rma_flush(struct mpi_win *win, int rank)
 {
 	struct mpi_win_target *t = &win->target[rank];
 	const uint64_t since = mpi_rma_cma_flush(win);
-	int err = t->along ? ask_along(win, rank) : MPI_SUCCESS, told;
+	int err = t->along ? ask_along(win, rank) : MPI_SUCCESS, reported;
 
 	while (t->pending)
 		mpi_progress_queue(&answers_eq);
 	mpi_rma_cma_flushed(win, since);
-	told = report_error(t, rank);
-	return err ? err : told;
+	reported = report_error(t, rank);
+	return err ? err : reported;
 }
 
 int mpi_rma_flush_all(struct mpi_win *win)

@@ -40,7 +40,7 @@ struct mpi_rma {
 	uint32_t parts; /* answers still to come, plus one while the operation is being started */
 	bool starting;  /* more parts may still be started */
 	bool forsaken;  /* its target has died; answers may still come */
-	bool told;      /* its error was returned by the call that started it */
+	bool reported;  /* its error was returned by the call that started it */
 	bool segments;  /* it is long, and faster in segments than as a whole */
 	bool held;      /* its starter waits for it and frees it */
 	int error;

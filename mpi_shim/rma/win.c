@@ -236,7 +236,7 @@ static int establish_window(struct mpi_win *win, const struct wanted *w, struct 
 		      (allocates || win->size == 1);
 	if (!part->error)
 		part->error = expose_win(win, part);
-	mpi_rma_cma_tell(win, part);
+	mpi_rma_cma_advertise(win, part);
 	err = exchange_parts(win, win->comm, part);
 	if (!err)
 		mpi_win_pscw_connect(win);

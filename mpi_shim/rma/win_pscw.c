@@ -229,7 +229,7 @@ static int finish_message(struct mpi_request *r)
 	return mpi_request_finish(r, MPI_STATUS_IGNORE);
 }
 
-static int post_messages(struct mpi_win *win, bool tell_them)
+static int post_messages(struct mpi_win *win, bool notifies)
 {
 	const struct mpi_win_group *g = &win->posted;
 	int err = MPI_SUCCESS;
@@ -240,7 +240,7 @@ static int post_messages(struct mpi_win *win, bool tell_them)
 	mpi_win_settle();
 	for (int i = 0; i < g->size && !err; i++)
 		err = hear(win, g->rank[i], TAG_COMPLETE, &win->completes[i]);
-	for (int i = 0; i < g->size && !err && tell_them; i++)
+	for (int i = 0; i < g->size && !err && notifies; i++)
 		err = send_empty(win, g->rank[i], TAG_POST);
 	return err;
 }

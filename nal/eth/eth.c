@@ -292,7 +292,7 @@ const struct nal_ops nal_eth_ops = {
 	.send = eth_send,
 	.progress = eth_progress,
 	.arm = eth_arm,
-	.passed = eth_failed_over,
+	.failed_over = eth_failed_over,
 	.forked = eth_forked,
 	.describe = eth_describe,
 };

@@ -34,7 +34,7 @@ size_t net_region_bytes(void)
 /* The machine's time stops while this process is stopped: a process that was stopped for a
  * minute has not waited in vain for its peers. The helper thread reads the clock at least once
  * a second. */
-void net_tell_time(struct net *n)
+void net_read_clock(struct net *n)
 {
 	uint64_t now = base_now_ns();
 
@@ -42,17 +42,17 @@ void net_tell_time(struct net *n)
 		n->stood += now - n->looked - STOPPED_NS;
 	n->looked = now;
 	n->now = now - n->stood;
-	n->told = true;
+	n->now_read = true;
 	if (!n->active)
 		n->active = n->now;
 }
 
 /* Reading the clock is most of the cost of a round that finds nothing. */
-static void begin_call(struct net *n, bool tell)
+static void begin_call(struct net *n, bool read_clock)
 {
-	n->told = false;
-	if (tell)
-		net_tell_time(n);
+	n->now_read = false;
+	if (read_clock)
+		net_read_clock(n);
 }
 
 /* ---- peers ----------------------------------------------------------------------------------- */
@@ -229,7 +229,8 @@ void net_up(void *user, uint32_t peer, const struct net_who *who)
 }
 
 /* A silent peer may live and be unreachable: only its own message says that it has ended. */
-static void told(struct net *n, ptl_process_id_t id, enum net_status s, const char *why)
+static void record_peer_failure(struct net *n, ptl_process_id_t id, enum net_status s,
+				const char *why)
 {
 	const double seconds = (double)base_config()->ptl_net_dead_ms / 1000;
 	char text[200];
@@ -266,7 +267,7 @@ void net_peer_failed(struct net *n, uint32_t peer, enum net_status s, const char
 	if (ptl_debugs(n->ni, PTL_DBG_SETUP))
 		ptl_debug(n->ni, "nid 0x%08x pid %u: %s%s%s", who.id.nid, who.id.pid,
 			  net_status_text(s), why ? ": " : "", why ? why : "");
-	told(n, who.id, s, why);
+	record_peer_failure(n, who.id, s, why);
 	if (n->stat[peer].state == 1 && s != NET_CLOSED)
 		counts[PTL_COUNT_PEERS_LOST]++;
 	n->stat[peer].state = 2;
@@ -331,7 +332,7 @@ bool net_progress(struct net *n)
 	if (n->nheld)
 		resume(n);
 	/* timers become due only as time passes */
-	if (got || (n->told && n->carrier->wake(n) <= n->now))
+	if (got || (n->now_read && n->carrier->wake(n) <= n->now))
 		n->carrier->run(n);
 	if (got)
 		poll_it(n);
@@ -347,7 +348,7 @@ uint64_t net_arm(struct net *n)
 	uint64_t wake;
 
 	count_peers(n);
-	net_tell_time(n);
+	net_read_clock(n);
 	if (n->nheld)
 		resume(n);
 	if (n->carrier->wake(n) <= n->now)
@@ -403,7 +404,7 @@ const char *net_begin(struct net *n, const struct net_carrier *carrier, const ch
 	n->name = name;
 	n->last_peer = NET_NONE;
 	n->bit = 1u << (n->slot - ni->net);
-	net_tell_time(n);
+	net_read_clock(n);
 	n->stat = (struct ptl_stat_peer *)(void *)(ni->view.nal + n->slot->region);
 	n->body_of = new_table(ni->view.nops * sizeof(*n->body_of));
 	n->peer = new_table(NET_PEERS * sizeof(*n->peer));
@@ -459,7 +460,7 @@ void net_stop(struct net *n)
 		net_thread_stop(n);
 		ptl_lock(n->ni);
 		atomic_fetch_and_explicit(&n->ni->polled, ~n->bit, memory_order_relaxed);
-		net_tell_time(n);
+		net_read_clock(n);
 		n->carrier->goodbye(n);
 		count_peers(n);
 		n->carrier->destroy(n);

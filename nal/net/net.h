@@ -172,7 +172,7 @@ struct net {
 	struct net_body **body_of; /* by operation: bodies that are sent from where they are */
 	uint32_t nheld;            /* peers that got NET_LATER because of event handlers */
 	uint64_t now;              /* time of the call in progress, as the machine sees it */
-	bool told;                 /* `now` was read in this call */
+	bool now_read;             /* `now` was read in this call */
 	uint64_t looked, stood;    /* when the clock was read; total time we were stopped */
 	uint64_t active;   /* when something last happened; 0: after the clock was last read */
 	uint32_t looks;    /* polls that found nothing since then */
@@ -221,12 +221,12 @@ bool net_progress(struct net *n);
 uint64_t net_arm(struct net *n);
 
 /* Read the clock into n->now, without the time we were stopped. */
-void net_tell_time(struct net *n);
+void net_read_clock(struct net *n);
 /* Time of this call, for a carrier with own_time. */
 static inline uint64_t net_now(struct net *n)
 {
-	if (!n->told)
-		net_tell_time(n);
+	if (!n->now_read)
+		net_read_clock(n);
 	return n->now;
 }
 /* dgram_ops.up and .peer_failed; `why` says more than the status, or is NULL. */

@@ -180,13 +180,13 @@ static void offers_free(const struct ofi_lib *lib, const struct offers *o)
 }
 
 /* Providers that were already printed by ofi_list(). */
-struct told {
+struct listed {
 	const char *name[32];
 	size_t names;
 	void (*line)(const char *text);
 };
 
-static bool is_told(const struct told *t, const struct fi_info *i)
+static bool was_listed(const struct listed *t, const struct fi_info *i)
 {
 	for (size_t k = 0; t && k < t->names; k++)
 		if (!strcmp(t->name[k], i->fabric_attr->prov_name))
@@ -195,13 +195,14 @@ static bool is_told(const struct told *t, const struct fi_info *i)
 }
 
 /* The best offer among providers that were not printed yet. */
-static const struct fi_info *best(const struct offers *o, const struct told *t)
+static const struct fi_info *best(const struct offers *o, const struct listed *t)
 {
 	const struct fi_info *found = NULL;
 
 	for (size_t row = 0; row < CAPS; row++)
 		for (const struct fi_info *i = o->list[row]; i; i = i->next)
-			if (!is_told(t, i) && (!found || provider_kind(i) < provider_kind(found)))
+			if (!was_listed(t, i) &&
+			    (!found || provider_kind(i) < provider_kind(found)))
 				found = i;
 	return found;
 }
@@ -266,7 +267,7 @@ struct fi_info *ofi_choose(const char *node, const char *service, const char **w
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-static void tell_provider(struct told *t, const struct fi_info *i, size_t place, const char *text)
+static void list_provider(struct listed *t, const struct fi_info *i, size_t place, const char *text)
 {
 	char line[160];
 
@@ -282,22 +283,22 @@ static void tell_provider(struct told *t, const struct fi_info *i, size_t place,
 }
 
 /* Print the providers of a list that were not printed yet. They are not used. */
-static void tell_rest(struct told *t, const struct fi_info *list, const char *why)
+static void list_other_providers(struct listed *t, const struct fi_info *list, const char *why)
 {
 	for (const struct fi_info *i = list; i; i = i->next)
-		if (!is_told(t, i))
-			tell_provider(t, i, 0, why);
+		if (!was_listed(t, i))
+			list_provider(t, i, 0, why);
 }
 
-static void tell_offers(struct told *t, const struct offers *o)
+static void list_offers(struct listed *t, const struct offers *o)
 {
 	const struct fi_info *i;
 
 	while (t->names < sizeof(t->name) / sizeof(t->name[0]) && (i = best(o, t)))
 		if (may_take(i))
-			tell_provider(t, i, t->names + 1, ofi_long_by(ofi_reads_well(i)));
+			list_provider(t, i, t->names + 1, ofi_long_by(ofi_reads_well(i)));
 		else
-			tell_provider(t, i, 0,
+			list_provider(t, i, 0,
 				      "is not for a fabric, and taken only if PTL_NAL names ofi");
 }
 
@@ -305,7 +306,7 @@ void ofi_list(void (*line)(const char *text))
 {
 	const struct ofi_lib *lib = ofi_lib(NULL);
 	struct fi_info *unnamed = NULL, *all = NULL;
-	struct told t = { .line = line };
+	struct listed t = { .line = line };
 	struct offers o;
 
 	if (!lib)
@@ -314,10 +315,11 @@ void ofi_list(void (*line)(const char *text))
 	ask_provider(lib, "", NULL, NULL, FI_MSG, &unnamed);
 	if (lib->getinfo(OFI_VERSION, NULL, NULL, 0, NULL, &all) != 0)
 		all = NULL;
-	tell_offers(&t, &o);
-	tell_rest(&t, unnamed, "is not the one that PTL_NAL names");
-	tell_rest(&t, all,
-		  "has no reliable unconnected endpoints (FI_EP_RDM) that keep messages in order");
+	list_offers(&t, &o);
+	list_other_providers(&t, unnamed, "is not the one that PTL_NAL names");
+	list_other_providers(
+		&t, all,
+		"has no reliable unconnected endpoints (FI_EP_RDM) that keep messages in order");
 	if (unnamed)
 		lib->freeinfo(unnamed);
 	if (all)

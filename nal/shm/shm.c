@@ -320,6 +320,6 @@ const struct nal_ops nal_shm_ops = {
 	.own_events = shm_own_events,
 	.counted = shm_counted,
 	.forked = shm_helper_forked,
-	.passed = shm_failed_over,
+	.failed_over = shm_failed_over,
 	.describe = shm_describe,
 };

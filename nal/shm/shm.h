@@ -260,7 +260,7 @@ bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scra
 
 /* ---- shm_send.c ------------------------------------------------------------------------------ */
 
-/* nal_ops.knows, .connect, .passed and .send */
+/* nal_ops.knows, .connect, .failed_over and .send */
 bool shm_knows(struct ptl_ni *ni, ptl_process_id_t target);
 bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target);
 const char *shm_failed_over(struct ptl_ni *ni, ptl_process_id_t id);
@@ -350,7 +350,7 @@ static inline unsigned int shm_path_of(uint64_t length)
 }
 void shm_path_init(struct shm_peer *p);
 /* Tell the peer, if it does not know yet, which path we want for what comes from it. */
-void shm_path_tell(const struct shm *s, struct shm_peer *p, uint64_t length);
+void shm_path_advertise(const struct shm *s, struct shm_peer *p, uint64_t length);
 /* When oversubscribed: time a copy of message data to its destination, `piped` if out of a
  * pipe. Pass the result of shm_path_moving() to shm_path_moved() as `since`. */
 uint64_t shm_path_moving(const struct shm *s, uint64_t length);

@@ -465,7 +465,7 @@ static uint64_t patience(const struct job *j, bool inside)
 /* Notify the other side of a filled or emptied slot before it sleeps. A side without CMA can
  * do nothing else. A destination would sleep although it has data. A source with CMA moves
  * what is left before it sleeps. */
-static void tell_peer(struct job *j)
+static void notify_other_side(struct job *j)
 {
 	if (j->p->cma && !j->source)
 		return;
@@ -486,7 +486,7 @@ static bool step_source(struct job *j, struct load *x)
 	if (use_pipe(j) && (inside || !j->p->cma)) {
 		if (!fill_slots(j))
 			return false;
-		tell_peer(j);
+		notify_other_side(j);
 		return true;
 	}
 	if (!j->p->cma)
@@ -504,10 +504,10 @@ static bool step_destination(struct job *j, struct load *x)
 	uint64_t leave;
 	bool inside, any;
 
-	shm_path_tell(j->s, p, j->length);
+	shm_path_advertise(j->s, p, j->length);
 	if (drain_slots(j)) {
 		p->pipe_since = 0;
-		tell_peer(j);
+		notify_other_side(j);
 		return true;
 	}
 	if (!p->cma)

@@ -129,15 +129,15 @@ void shm_path_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 
 /* ---- when oversubscribed --------------------------------------------------------------------- */
 
-void shm_path_tell(const struct shm *s, struct shm_peer *p, uint64_t length)
+void shm_path_advertise(const struct shm *s, struct shm_peer *p, uint64_t length)
 {
 	const unsigned int k = shm_path_of(length);
 	const bool wanted = s->ni->spin_ns ? p->path[k].of.now : !s->in_turns[k].now;
 	const bool claims = p->cma && wanted;
-	_Atomic uint32_t *told = &p->in.ch->claims[k];
+	_Atomic uint32_t *advertised = &p->in.ch->claims[k];
 
-	if (atomic_load_explicit(told, memory_order_relaxed) != claims)
-		atomic_store_explicit(told, claims, memory_order_relaxed);
+	if (atomic_load_explicit(advertised, memory_order_relaxed) != claims)
+		atomic_store_explicit(advertised, claims, memory_order_relaxed);
 }
 
 uint64_t shm_path_moving(const struct shm *s, uint64_t length)

@@ -205,7 +205,7 @@ bool shm_peer_follow_any(struct shm *s, struct shm_peer *p)
 		p->view = s->ni->view;
 	} else if (!ptl_region_followed(&p->view)) {
 		err = ptl_region_follow(&p->view);
-		ptl_region_tell(&p->view, p->there);
+		ptl_region_store_mapping(&p->view, p->there);
 	}
 	atomic_store_explicit(&p->following, false, memory_order_release);
 	if (err) {
@@ -226,7 +226,7 @@ void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *vie
 	struct ptl_stat_peer *st = &s->area->peer[p->index];
 
 	p->view = *view;
-	ptl_region_tell(&p->view, p->there);
+	ptl_region_store_mapping(&p->view, p->there);
 	p->eager = p->out.count * SHM_LINE / 4;
 	p->state = SHM_LIVE;
 	if (p->index != SHM_SELF)

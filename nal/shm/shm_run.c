@@ -478,7 +478,7 @@ static void run_message(struct run *x, const struct shm_msg *m, const char *payl
 		else {
 			if (m->kind == SHM_PUT) {
 				q.data = payload;
-				q.offered = declined;
+				q.declined = declined;
 			}
 			run_put(x, &q, m, payload);
 		}
@@ -549,7 +549,7 @@ static inline const char *payload_at(const struct shm_ring *r, uint32_t at, uint
 
 /* Return whether the inline handler may have it: a put without an answer, the commonest
  * message. */
-static inline bool offerable(const struct shm_msg *m)
+static inline bool may_go_inline(const struct shm_msg *m)
 {
 	return ONCE(m->kind) == SHM_PUT && ONCE(m->op) == PTL_NIL;
 }
@@ -557,19 +557,19 @@ static inline bool offerable(const struct shm_msg *m)
 /* Return whether take_plain() can process it. */
 static inline bool message_plain(const struct shm_msg *m)
 {
-	return offerable(m) || ONCE(m->kind) == SHM_ANSWER;
+	return may_go_inline(m) || ONCE(m->kind) == SHM_ANSWER;
 }
 
 /* The following return the lines of the processed message; 0: it is for run_ring(). */
 
 /* Pass a put to the application's inline handler. *declined: the handler did not want it. */
-static inline uint32_t take_offered(struct ptl_engine *e, const struct shm_peer *p,
-				    const struct shm_msg *m, uint32_t at, bool *declined)
+static inline uint32_t handle_message_inline(struct ptl_engine *e, const struct shm_peer *p,
+					     const struct shm_msg *m, uint32_t at, bool *declined)
 {
 	const struct shm_ring *r = &p->in;
 	ptl_arrival_t put = { .initiator = p->id, .type = PTL_EVENT_PUT_END };
 	uint32_t size = ONCE(m->size), lines = 1;
-	enum ptl_inline offered;
+	enum ptl_inline result;
 
 	if (ONCE(m->length) != size)
 		return 0;
@@ -583,10 +583,10 @@ static inline uint32_t take_offered(struct ptl_engine *e, const struct shm_peer 
 	put.match_bits = ONCE(m->match_bits);
 	put.hdr_data = ONCE(m->hdr_data);
 	put.length = size;
-	offered = ptl_engine_inline(e, ONCE(m->pt_index), ONCE(m->ac_index), p->uid, p->jid,
-				    ONCE(m->remote_offset), &put);
-	*declined = offered == PTL_INLINE_DECLINED;
-	return offered == PTL_INLINE_HANDLED ? lines : 0;
+	result = ptl_engine_inline(e, ONCE(m->pt_index), ONCE(m->ac_index), p->uid, p->jid,
+				   ONCE(m->remote_offset), &put);
+	*declined = result == PTL_INLINE_DECLINED;
+	return result == PTL_INLINE_HANDLED ? lines : 0;
 }
 
 /* Process a final response. */
@@ -641,18 +641,18 @@ static unsigned int APART take_plain(struct shm *s, struct shm_peer *p, unsigned
 		const struct shm_msg *m = shm_ring_line(r, head);
 		uint32_t lines = 0;
 
-		if (offerable(m))
-			lines = take_offered(e, p, m, at, declined);
+		if (may_go_inline(m))
+			lines = handle_message_inline(e, p, m, at, declined);
 		else if (ONCE(m->kind) == SHM_ANSWER)
 			lines = take_answer(e, p, m);
 		if (!lines)
 			break;
-		if (e->taken == PTL_HANDLED_ENOUGH)
+		if (e->handled == PTL_HANDLED_ENOUGH)
 			expect_answer(s, p, ONCE(m->size), ONCE(m->op_gen));
 		r->ch->messages++;
 		/* release: the lines were read before they become free */
 		__atomic_store_n(&r->ch->head, head + lines, __ATOMIC_RELEASE);
-		if (e->taken == PTL_HANDLED_ENOUGH)
+		if (e->handled == PTL_HANDLED_ENOUGH)
 			return n + 1;
 	}
 	return n;
@@ -707,7 +707,7 @@ static unsigned int APART run_ring(struct run *x, unsigned int most, bool plainl
 
 /* Tell the producer of room. If it is inside the library, it finds the flag when it leaves,
  * after its unlock: pairs with shm_rings_pending(). */
-static void tell_space(struct shm *s, struct shm_peer *p)
+static void announce_space(struct shm *s, struct shm_peer *p)
 {
 	atomic_store_explicit(&p->in.ch->want_space, 0, memory_order_seq_cst);
 	if (p->index == SHM_SELF || p->state != SHM_LIVE)
@@ -761,7 +761,7 @@ static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int mo
 	bool declined = false;
 	unsigned int n = plainly && plain_next(&p->in) ? take_plain(s, p, most, &declined) : 0;
 
-	if (e->taken == PTL_HANDLED_ENOUGH)
+	if (e->handled == PTL_HANDLED_ENOUGH)
 		return n;
 	return n < most && shm_ring_any(&p->in) ? n + take_rest(s, p, most - n, plainly, declined)
 						: n;
@@ -770,10 +770,11 @@ static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int mo
 bool shm_take_all(struct shm *s, unsigned int most)
 {
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
-	bool any = false, told = atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed);
+	bool any = false,
+	     announced = atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed);
 
 	/* cleared before the rings that it announces are checked below */
-	if (told)
+	if (announced)
 		atomic_store_explicit(&s->ni->view.r->space, 0, memory_order_seq_cst);
 	for (uint32_t k = 0; k < n; k++) {
 		struct shm_peer *p =
@@ -786,11 +787,12 @@ bool shm_take_all(struct shm *s, unsigned int most)
 				shm_after_push(s, p);
 			/* Leaving finds what else arrives. Deferred messages go out when their
 			 * peer announces room. */
-			if (s->ni->engine.taken == PTL_HANDLED_ENOUGH && !told && !p->deferred)
+			if (s->ni->engine.handled == PTL_HANDLED_ENOUGH && !announced &&
+			    !p->deferred)
 				return true;
 		}
 		if (shm_ring_space_due(&p->in))
-			tell_space(s, p);
+			announce_space(s, p);
 		if (p->deferred)
 			any |= shm_flush_deferred(s, p);
 	}

@@ -277,7 +277,7 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 }
 
 /* Call after a push that the target needs only in its own calls. */
-static void tell_sleeper(struct shm *s, struct shm_peer *p)
+static void wake_sleeping_target(struct shm *s, struct shm_peer *p)
 {
 	struct ptl_region *r = p->view.r;
 
@@ -403,7 +403,7 @@ static int inject_into_ring(struct ptl_ni *ni, struct shm *s, struct shm_peer *p
 		send_held(s, p, held, m, NULL, put->inject);
 	}
 	if (lazy)
-		tell_sleeper(s, p);
+		wake_sleeping_target(s, p);
 	else
 		shm_after_push(s, p);
 	sr[PTL_SR_SEND_COUNT]++;

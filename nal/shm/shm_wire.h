@@ -176,7 +176,7 @@ static inline void shm_msg_request(const struct shm_msg *m, struct ptl_request *
 	q->rlength = atomic ? (uint32_t)m->length : m->length;
 	q->hdr_data = m->hdr_data;
 	q->data = NULL;
-	q->offered = false;
+	q->declined = false;
 }
 
 #endif

@@ -276,7 +276,7 @@ const struct nal_ops nal_sim_ops = {
 	.send = sim_send,
 	.progress = sim_progress,
 	.arm = sim_arm,
-	.passed = sim_failed_over,
+	.failed_over = sim_failed_over,
 	.forked = sim_forked,
 	.describe = sim_describe,
 };

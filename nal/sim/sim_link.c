@@ -223,7 +223,7 @@ static bool take_packets_in(struct sim_link *l)
 		l->counts.overflowed++;
 		return true;
 	}
-	net_tell_time(&l->net);
+	net_read_clock(&l->net);
 	at = l->net.now;
 	if (!sim_enter(&l->rules.net, &l->link_in, &l->counts, false, (size_t)len, &at))
 		return true;

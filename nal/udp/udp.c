@@ -387,7 +387,7 @@ const struct nal_ops nal_udp_ops = {
 	.send = udp_send,
 	.progress = udp_progress,
 	.arm = udp_arm,
-	.passed = udp_failed_over,
+	.failed_over = udp_failed_over,
 	.forked = udp_forked,
 	.describe = udp_describe,
 };

@@ -61,7 +61,7 @@ struct udp {
 	struct net_addr own;
 	bool segments_out, segments_in;
 	/* a send heard of an error of an earlier packet: there is more in the queue of errors */
-	bool told;
+	bool errors_pending;
 
 	struct net_ranks ranks;
 	unsigned int scope; /* of link-local addresses */

@@ -152,7 +152,7 @@ static void drain(struct udp *u, struct net *n)
 		char space[256];
 	} control;
 
-	u->told = false;
+	u->errors_pending = false;
 	for (int i = 0; i < ERRORS_MOST; i++) {
 		struct iovec iov = { bytes, sizeof(bytes) };
 		struct msghdr h = {
@@ -168,7 +168,7 @@ static void drain(struct udp *u, struct net *n)
 		if (says_refused(&h))
 			net_refused(n, bytes, (size_t)len);
 	}
-	u->told = true;
+	u->errors_pending = true;
 }
 
 /* The kernel has something to say that is no datagram. */
@@ -220,7 +220,7 @@ unsigned int udp_receive(void *link, struct net *n)
 	struct udp *u = link;
 	int k;
 
-	if (u->told)
+	if (u->errors_pending)
 		drain(u, n);
 	k = n->hits < FEW ? receive_one(u, n) : receive_many(u, n);
 	if (k >= 0)

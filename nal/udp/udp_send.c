@@ -193,7 +193,7 @@ static uint32_t send_some_datagrams(struct udp *u, struct mmsghdr *m, uint32_t n
 		return (uint32_t)k;
 	}
 	if (errno != EAGAIN && errno != EINTR)
-		u->told = true;
+		u->errors_pending = true;
 	switch (errno) {
 	case EINTR:
 		return 0;

@@ -79,8 +79,8 @@ struct verbs_conn {
 	struct verbs_conn *next, *next_number;
 	struct verbs_path *path; /* NULL: not known, or not its connection any more */
 	enum verbs_state state;
-	bool gone, told; /* the peer has closed it; the machine knows that it failed */
-	bool firm;       /* our call, not given up for the peer's */
+	bool gone, reported; /* the peer has closed it; the machine knows that it failed */
+	bool firm;           /* our call, not given up for the peer's */
 	struct rdma_cm_id *cm;
 	struct ibv_qp *qp;
 	uint32_t slot, serial; /* index in v->conn; a count of connections as they begin */

@@ -401,11 +401,11 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 		any = ptl_progress(ni);
 		/* the handler is valid only for this thread, while it holds the lock */
 		ni->engine.inline_handler = NULL;
-		err = ni->engine.taken && !ni->engine.posted ? PTL_OK
-							     : take_any_event(ni, w, first);
-		if (ni->engine.taken && err == PTL_EQ_EMPTY)
+		err = ni->engine.handled && !ni->engine.posted ? PTL_OK
+							       : take_any_event(ni, w, first);
+		if (ni->engine.handled && err == PTL_EQ_EMPTY)
 			err = PTL_OK;
-		ni->engine.taken = 0;
+		ni->engine.handled = 0;
 		if (err != PTL_EQ_EMPTY)
 			break;
 		if (timeout == 0 && watches(ni, w, rounds))

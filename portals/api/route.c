@@ -456,7 +456,7 @@ struct astray {
 static const char *why_not(struct ptl_ni *ni, const struct nal_ops *n, const struct nal_job *job,
 			   ptl_process_id_t id)
 {
-	const char *why = n->passed ? n->passed(ni, id) : NULL;
+	const char *why = n->failed_over ? n->failed_over(ni, id) : NULL;
 	size_t len;
 
 	for (unsigned int i = 0; !why && job->card && i < job->size; i++)

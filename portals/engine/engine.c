@@ -251,8 +251,8 @@ static inline bool handle_inline(struct ptl_engine *e, const ptl_arrival_t *arri
 {
 	int said = e->inline_handler(arrival);
 
-	if (said && e->taken != PTL_HANDLED_ENOUGH)
-		e->taken = said == PTL_HANDLED_ENOUGH ? PTL_HANDLED_ENOUGH : PTL_HANDLED;
+	if (said && e->handled != PTL_HANDLED_ENOUGH)
+		e->handled = said == PTL_HANDLED_ENOUGH ? PTL_HANDLED_ENOUGH : PTL_HANDLED;
 	return said;
 }
 
@@ -274,8 +274,8 @@ static inline bool handled_inline(struct ptl_engine *e, const struct ptl_md *md,
 
 /* The same for the end of an operation of ours that succeeded. Only its event is left to be
  * done. */
-static bool end_taken(struct ptl_engine *e, const struct ptl_md *md, ptl_event_kind_t type,
-		      ptl_match_bits_t match_bits, uint64_t length, ptl_process_id_t target)
+static bool handle_end_inline(struct ptl_engine *e, const struct ptl_md *md, ptl_event_kind_t type,
+			      ptl_match_bits_t match_bits, uint64_t length, ptl_process_id_t target)
 {
 	const struct ptl_eq *eq = &e->v->eq[md->eq];
 	ptl_arrival_t end = {
@@ -331,7 +331,7 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	if (!ptl_match_find(v, q, &m))
 		return drop_message(e, PTL_DROP_NO_MATCH, q->rlength);
 	md = &v->slot[m.md].md;
-	if (e->inline_handler && !q->offered && q->data && q->op == PTL_NIL &&
+	if (e->inline_handler && !q->declined && q->data && q->op == PTL_NIL &&
 	    md->options & PTL_MD_INLINE && m.mlength == q->rlength) {
 		ptl_arrival_t put = {
 			.initiator = q->initiator,
@@ -343,7 +343,7 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 		};
 
 		if (handled_inline(e, md, &put))
-			return PTL_MATCH_TAKEN;
+			return PTL_MATCH_HANDLED;
 	}
 	l->kind = q->kind;
 	l->whole = q->data != NULL;
@@ -399,7 +399,8 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_delivery *l, ptl_ni_
 
 	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_END_DISABLE) &&
 	    !(l->kind == PTL_DELIVERY_REPLY && fail == PTL_NI_OK && l->mlength == l->rlength &&
-	      end_taken(e, md, PTL_EVENT_REPLY_END, l->match_bits, l->mlength, l->initiator))) {
+	      handle_end_inline(e, md, PTL_EVENT_REPLY_END, l->match_bits, l->mlength,
+				l->initiator))) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
 		evt_delivery(e->v, t, l);
@@ -722,7 +723,7 @@ static void send_ack(struct ptl_engine *e, struct ptl_op *op, uint64_t mlength, 
 	}
 	op->threshold = consume(e, md);
 	if (fail != PTL_NI_OK || mlength != op->length ||
-	    !end_taken(e, md, PTL_EVENT_ACK, op->match_bits, mlength, who->id)) {
+	    !handle_end_inline(e, md, PTL_EVENT_ACK, op->match_bits, mlength, who->id)) {
 		t = next_evt(e->v, md->eq);
 		evt_op(e->v, t, op, mlength, who);
 		t->hdr_data = 0;

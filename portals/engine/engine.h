@@ -33,11 +33,11 @@ enum ptl_inline ptl_engine_inline(struct ptl_engine *e, uint32_t pt_index, uint3
 				  uint32_t uid, uint32_t jid, uint64_t remote_offset,
 				  ptl_arrival_t *put);
 
-#define PTL_MATCH_TAKEN (-1)
+#define PTL_MATCH_HANDLED (-1)
 
 /* All of section 2.2 of 3.3: checks, access control, matching, and START event. Matching also
  * changes offset, threshold and activity, atomically. Returns 0 with *l filled, or PTL_DROP_*
- * + 1, counted. PTL_MATCH_TAKEN: the inline handler handled q->data, and the message is over. */
+ * + 1, counted. PTL_MATCH_HANDLED: the inline handler handled q->data, and the message is over. */
 int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_delivery *l);
 
 /* The bytes of *l are in place, or moving them failed. Post the END event, end the pending

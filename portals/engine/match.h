@@ -36,7 +36,7 @@ struct ptl_request {
 	uint64_t rlength;
 	uint64_t hdr_data;
 	const void *data; /* a put with all its bytes here, to be stored now; else NULL */
-	bool offered;     /* ptl_engine_inline offered it: declined */
+	bool declined;    /* the inline handler declined it, in ptl_engine_inline */
 };
 
 struct ptl_match {

@@ -253,7 +253,7 @@ int ptl_region_follow(struct ptl_view *v)
 	return err;
 }
 
-void ptl_region_tell(const struct ptl_view *v, uint32_t peer)
+void ptl_region_store_mapping(const struct ptl_view *v, uint32_t peer)
 {
 	for (int k = 0; k < PTL_PARTS; k++)
 		v->r->shift[peer][k] = v->part[k].at - (char *)v->r;

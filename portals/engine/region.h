@@ -366,7 +366,7 @@ int ptl_region_follow(struct ptl_view *v);
 
 /* Store in the region how this process, its peer number `peer`, has it mapped. The rollback of
  * its writes needs that (undo.h). */
-void ptl_region_tell(const struct ptl_view *v, uint32_t peer);
+void ptl_region_store_mapping(const struct ptl_view *v, uint32_t peer);
 
 /* Does the view show all there is? */
 static inline bool ptl_region_followed(const struct ptl_view *v)

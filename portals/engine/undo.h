@@ -21,7 +21,7 @@ struct ptl_engine {
 	uint32_t noted;        /* entries in the log */
 	bool posted;           /* an event was posted: wake sleepers after the unlock */
 	/* The largest result of the inline handler: 0, PTL_HANDLED or PTL_HANDLED_ENOUGH. */
-	int taken;
+	int handled;
 	/* Of the call that makes progress (PtlEQPollMany); NULL: none. */
 	ptl_inline_handler_t inline_handler;
 };

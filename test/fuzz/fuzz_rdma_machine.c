@@ -164,10 +164,10 @@ void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 	memset(tag, 0, NET_TAG_BYTES);
 }
 
-void net_tell_time(struct net *n)
+void net_read_clock(struct net *n)
 {
 	n->now = it.now;
-	n->told = true;
+	n->now_read = true;
 }
 
 void net_up(void *user, uint32_t number, const struct net_who *who)
@@ -309,7 +309,7 @@ void rdma_reg_free(struct rdma *d)
 
 static void run(void)
 {
-	net_tell_time(&it.d.net);
+	net_read_clock(&it.d.net);
 	it.carrier->run(&it.d.net);
 }
 
@@ -355,7 +355,7 @@ static void give_bare(const uint8_t *data, uint32_t len, bool right)
 	if (len < before)
 		return;
 	word = right ? rdma_word(0, (uint16_t)(p->seq_in + 1u + (data[0] >> 6)),
-				 (uint16_t)(p->its_taken + (data[1] & 3u)), p->own_token)
+				 (uint16_t)(p->its_consumed + (data[1] & 3u)), p->own_token)
 		     : base_get64(data);
 	bytes = malloc(len - before);
 	if (!bytes)
@@ -393,7 +393,7 @@ static void give(const uint8_t *data, uint32_t len, bool right)
 		w->what = (uint8_t)(RDMA_VERSION << 4 | kind);
 		base_put16(w->to, 0);
 		base_put16(w->seq, p->seq_in + 1u + (data[4] >> 6));
-		base_put16(w->taken, p->its_taken + (data[6] & 3u));
+		base_put16(w->consumed, p->its_consumed + (data[6] & 3u));
 		base_put64(w->token, p->own_token);
 	}
 	rdma_arrived(&it.d, NULL, packet, before + len);

@@ -34,8 +34,8 @@ WORDS = {
     'seat': ('slot', ''),
     'taker': ('inline handler', ''),
     'team': ('creation', ''),
-    'told': ('advertised', 'is_told told told_signal told_stuck'),
-    'took': ('consumed', 'took'),
+    'told': ('advertised', ''),
+    'took': ('consumed', ''),
     'way': ('path, mode or tuner', 'PTL_COUNT_WAY_CHANGED PTL_COUNT_WAY_TRIED WAY_CHANGED WAY_TRIED both_ways gave_way '
             'one_way under_way'),
     'withdraw': ('cancel', ''),

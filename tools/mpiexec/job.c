@@ -53,8 +53,8 @@ static struct rank *ranks;
 static int n_running; /* ranks started and not reaped */
 static enum state state;
 static int exit_status;
-static bool draining;   /* no process is left, but some output is not written */
-static int told_signal; /* the last forwarded signal that ends a process, 0 for none */
+static bool draining;        /* no process is left, but some output is not written */
+static int forwarded_signal; /* the last forwarded signal that ends a process, 0 for none */
 static bool asked_to_end;
 static char job_name[160];
 static char host[65];
@@ -140,7 +140,7 @@ static void rank_failed(int rank, int status)
 		return; /* it died of our signal */
 	if (WIFEXITED(status))
 		say("%s exited with status %d%s", describe(rank), WEXITSTATUS(status), ending);
-	else if (WTERMSIG(status) != told_signal)
+	else if (WTERMSIG(status) != forwarded_signal)
 		say("%s was killed by signal %d (%s)%s%s", describe(rank), WTERMSIG(status),
 		    strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "", ending);
 }
@@ -252,7 +252,7 @@ static void forward_end(int sig)
 		kill_job();
 		return;
 	}
-	told_signal = sig;
+	forwarded_signal = sig;
 	asked_to_end |= sig != SIGHUP; /* SIGHUP may mean "read your files again" */
 	signal_ranks(sig);
 	signal_ranks(SIGCONT);

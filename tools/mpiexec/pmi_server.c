@@ -62,7 +62,7 @@ static struct world *worlds;
 static int n_ranks;
 static const struct pmi_events *events;
 static const char *job_name;
-static bool told_stuck;
+static bool reported_stuck;
 
 static void conn_ready(struct watch *watch, uint32_t flags);
 
@@ -141,15 +141,15 @@ static bool cannot_enter(const struct conn *conn, const struct world *world)
 /* Tell the job once if a rank waits in a fence that cannot end. */
 static void check_stuck(void)
 {
-	for (const struct world *world = worlds; world && !told_stuck; world = world->next) {
+	for (const struct world *world = worlds; world && !reported_stuck; world = world->next) {
 		int rank = 0;
 
 		if (!world->n_in_fence)
 			continue;
 		while (rank < n_ranks && !cannot_enter(&conns[rank], world))
 			rank++;
-		told_stuck = rank < n_ranks;
-		if (told_stuck)
+		reported_stuck = rank < n_ranks;
+		if (reported_stuck)
 			events->stuck(rank, world->n_in_fence);
 	}
 }

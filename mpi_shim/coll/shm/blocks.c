@@ -143,7 +143,7 @@ static int meet_and_copy(struct mpi_shmcoll *h, int rc, const struct mpi_vec *fr
 	bool master = mpi_shmcoll_has_leader(h);
 
 	if (h->wide)
-		mpi_shmcoll_tell_paths(h);
+		mpi_shmcoll_advertise_paths(h);
 	if (master) {
 		rc = mpi_first(rc, mpi_shmcoll_node_barrier(h));
 	} else {

@@ -304,7 +304,7 @@ struct mpi_shmcoll *mpi_shmcoll_of(struct mpi_comm *comm, bool now)
 		comm->calls.nested = false;
 		comm->shmcoll = h;
 		if (h)
-			mpi_shmcoll_tell_call(h);
+			mpi_shmcoll_advertise_call(h);
 	}
 	return h;
 }

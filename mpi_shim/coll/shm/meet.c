@@ -112,15 +112,15 @@ static uint64_t advertised_least(const struct mpi_shmcoll *h)
 /* The number as it is advertised to others, with the mark and the error. */
 static uint64_t telling(const struct mpi_shmcoll *h, int rc)
 {
-	const uint64_t told = advertised_least(h) | h->mark;
+	const uint64_t advertised = advertised_least(h) | h->mark;
 
 	if (__builtin_expect(rc == MPI_SUCCESS, 1))
-		return told;
+		return advertised;
 	if (h->comm->calls.found)
-		return told | MPI_SHMCOLL_MISSING | MPI_SHMCOLL_NO_MEMORY;
+		return advertised | MPI_SHMCOLL_MISSING | MPI_SHMCOLL_NO_MEMORY;
 	if (rc == MPI_ERR_PROC_ABORTED)
-		return told | MPI_SHMCOLL_MISSING;
-	return told | (mpi_shmcoll_no_memory(rc) ? MPI_SHMCOLL_NO_MEMORY : 0);
+		return advertised | MPI_SHMCOLL_MISSING;
+	return advertised | (mpi_shmcoll_no_memory(rc) ? MPI_SHMCOLL_NO_MEMORY : 0);
 }
 
 void mpi_shmcoll_raise(struct mpi_shmcoll *h, int rc)
@@ -128,7 +128,7 @@ void mpi_shmcoll_raise(struct mpi_shmcoll *h, int rc)
 	atomic_store_explicit(number_of_slot(h, h->me), telling(h, rc), memory_order_release);
 }
 
-void mpi_shmcoll_tell_paths(struct mpi_shmcoll *h)
+void mpi_shmcoll_advertise_paths(struct mpi_shmcoll *h)
 {
 	flag_of(h, h->me)->paths = h->paths.next;
 }
@@ -181,11 +181,12 @@ static int refuse_call_of(struct mpi_shmcoll *h, int i)
  * a later operation. */
 static int check_mark(struct mpi_shmcoll *h, int i)
 {
-	const uint64_t told = atomic_load_explicit(number_of_slot(h, i), memory_order_relaxed);
+	const uint64_t advertised =
+		atomic_load_explicit(number_of_slot(h, i), memory_order_relaxed);
 
-	if (__builtin_expect(told == (advertised_least(h) | h->mark), 1))
+	if (__builtin_expect(advertised == (advertised_least(h) | h->mark), 1))
 		return MPI_SUCCESS;
-	return told >> MPI_SHMCOLL_MARK_BITS > h->number ? MPI_SUCCESS : refuse_call_of(h, i);
+	return advertised >> MPI_SHMCOLL_MARK_BITS > h->number ? MPI_SUCCESS : refuse_call_of(h, i);
 }
 
 int mpi_shmcoll_await_flag(struct mpi_shmcoll *h, int i)
@@ -195,7 +196,7 @@ int mpi_shmcoll_await_flag(struct mpi_shmcoll *h, int i)
 	return rc ? rc : check_mark(h, i);
 }
 
-void mpi_shmcoll_tell_call(struct mpi_shmcoll *h)
+void mpi_shmcoll_advertise_call(struct mpi_shmcoll *h)
 {
 	const struct mpi_calls *a = &h->comm->calls;
 	struct mpi_shmcoll_slot *slot = &h->slots[h->me];
@@ -208,7 +209,7 @@ void mpi_shmcoll_tell_call(struct mpi_shmcoll *h)
 
 /* Local rank i has advertised the current number with another mark, or in the form of an
  * operation with more or less data than ours. */
-static bool tells_another(const struct mpi_shmcoll *h, int i)
+static bool advertises_another(const struct mpi_shmcoll *h, int i)
 {
 	const uint64_t flag = atomic_load_explicit(&flag_of(h, i)->number, memory_order_relaxed);
 	const uint64_t note = atomic_load_explicit(&note_of(h, i)->number, memory_order_relaxed);
@@ -239,7 +240,7 @@ bool mpi_shmcoll_compare(struct mpi_shmcoll *h)
 			continue;
 		if (calls_differ(h, i))
 			return true;
-		if (h->awaited && (tells_another(h, i) || has_left_out(h, i))) {
+		if (h->awaited && (advertises_another(h, i) || has_left_out(h, i))) {
 			mpi_calls_refuse_calls(h->comm, h->rank[i], 0, h->comm->calls.call);
 			return true;
 		}
@@ -288,7 +289,7 @@ bool mpi_shmcoll_has_leader(const struct mpi_shmcoll *h)
 }
 
 /* The processor of this rank; it is advertised to the others when it changes, which is rare. */
-static int32_t tell_cpu(struct mpi_shmcoll *h)
+static int32_t advertise_cpu(struct mpi_shmcoll *h)
 {
 	_Atomic int32_t *mine = &h->cpus[h->me];
 	int32_t cpu = (int32_t)sched_getcpu();
@@ -341,7 +342,7 @@ bool mpi_shmcoll_arrive(struct mpi_shmcoll *h, int *rc)
 	/* The last rank sees what all have written before they arrived. Once a rank is missing
 	 * there is no last one, and the ranks that wait for it find that out. */
 	h->arrivals[depth] += (uint32_t)h->n * mine;
-	cpu = tell_cpu(h);
+	cpu = advertise_cpu(h);
 	missing = h->arrivals[depth] - mine -
 		  atomic_fetch_add_explicit(&h->shared->count[depth].n, mine, memory_order_acq_rel);
 	if ((uint32_t)missing == 0) {

@@ -106,7 +106,7 @@ static int settle_reading(struct mpi_shmcoll *h, int rc)
 	mpi_shmcoll_leave(h, MPI_SUCCESS);
 	mpi_shmcoll_begin(h, false);
 	rc = worse(rc, mpi_shmcoll_reserve(h));
-	mpi_shmcoll_tell_paths(h);
+	mpi_shmcoll_advertise_paths(h);
 	mpi_shmcoll_raise(h, rc);
 	mpi_shmcoll_wake(h);
 	for (int i = 0; i < h->n; i++)

@@ -56,9 +56,10 @@ static int put_word(struct mpi_shmcoll *h, int node, int word, int rc)
 static int await_word(struct mpi_shmcoll *h, int node, int word)
 {
 	int rc = mpi_shmcoll_await(h, &h->word[word], h->crossing << MPI_SHMCOLL_MARK_BITS);
-	uint64_t told = atomic_load_explicit(&h->word[word], memory_order_relaxed);
+	uint64_t advertised = atomic_load_explicit(&h->word[word], memory_order_relaxed);
 
-	if (rc || told == crossing_number(h) || told >> MPI_SHMCOLL_MARK_BITS != h->crossing)
+	if (rc || advertised == crossing_number(h) ||
+	    advertised >> MPI_SHMCOLL_MARK_BITS != h->crossing)
 		return rc;
 	return mpi_calls_refuse_calls(h->comm, h->master[node], 0, h->comm->calls.call);
 }

@@ -82,7 +82,7 @@ bool mpi_shmcoll_takes_node(const struct mpi_comm *comm);
 void mpi_shmcoll_free(struct mpi_shmcoll *shmcoll);
 
 /* Advertise this rank's current call to the other ranks of the node (calls.h). */
-void mpi_shmcoll_tell_call(struct mpi_shmcoll *shmcoll);
+void mpi_shmcoll_advertise_call(struct mpi_shmcoll *shmcoll);
 /* Compare the calls of the other ranks of the node. True: some of them disagree, and the
  * disagreement has been recorded. */
 bool mpi_shmcoll_compare(struct mpi_shmcoll *shmcoll);

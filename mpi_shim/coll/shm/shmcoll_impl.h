@@ -210,7 +210,7 @@ int mpi_shmcoll_await_flag(struct mpi_shmcoll *h, int i);
 int mpi_shmcoll_await_all(struct mpi_shmcoll *h);
 /* Write the paths for long blocks next to this rank's flag, before it is raised. They hold
  * after the next barrier of such blocks. */
-void mpi_shmcoll_tell_paths(struct mpi_shmcoll *h);
+void mpi_shmcoll_advertise_paths(struct mpi_shmcoll *h);
 /* Take over the paths of local rank 0; all flags have been seen. */
 void mpi_shmcoll_hear_paths(struct mpi_shmcoll *h);
 /* This rank needs nothing of the current operation any more. Returns rc. */

@@ -148,11 +148,11 @@ void dgram_cc_acked(struct dgram *m, struct dgram_rec *r, uint64_t pn, uint32_t 
 void dgram_cc_rate(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
-	uint64_t took = m->now - c->rate_since, sample;
+	uint64_t elapsed = m->now - c->rate_since, sample;
 
-	if (took < r->srtt || took < 10 * DGRAM_US)
+	if (elapsed < r->srtt || elapsed < 10 * DGRAM_US)
 		return;
-	sample = c->rate_bytes * SECOND / took;
+	sample = c->rate_bytes * SECOND / elapsed;
 	c->rate_since = m->now;
 	c->rate_bytes = 0;
 	c->rate_best[0] = dgram_max64(c->rate_best[0], sample);

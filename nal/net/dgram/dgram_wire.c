@@ -196,7 +196,7 @@ int dgram_frame_decode(const void *packet, size_t len, const struct dgram_head *
 		       struct dgram_frame *f)
 {
 	const uint8_t *b = (const uint8_t *)packet + *at;
-	size_t room = h->head_len - *at, payload = len - h->head_len, took;
+	size_t room = h->head_len - *at, payload = len - h->head_len, consumed;
 
 	if (!room)
 		return payload && f->kind != DGRAM_FRAME_DATA ? -EPROTO : 0;
@@ -205,31 +205,31 @@ int dgram_frame_decode(const void *packet, size_t len, const struct dgram_head *
 	switch (f->kind) {
 	case DGRAM_FRAME_PING:
 	case DGRAM_FRAME_BYE:
-		took = short_frame(b, room);
+		consumed = short_frame(b, room);
 		break;
 	case DGRAM_FRAME_PAD:
-		took = room;
+		consumed = room;
 		break;
 	case DGRAM_FRAME_CONFIRM:
-		took = confirm(b, room, f);
+		consumed = confirm(b, room, f);
 		break;
 	case DGRAM_FRAME_ACK:
-		took = decode_ack(b, room, f);
+		consumed = decode_ack(b, room, f);
 		break;
 	case DGRAM_FRAME_MSG:
-		took = msg(b, room, f);
+		consumed = msg(b, room, f);
 		break;
 	case DGRAM_FRAME_PULL:
-		took = decode_pull(b, room, f);
+		consumed = decode_pull(b, room, f);
 		break;
 	case DGRAM_FRAME_DATA:
-		took = data(b, room, payload, f);
+		consumed = data(b, room, payload, f);
 		break;
 	default:
-		took = 0;
+		consumed = 0;
 	}
-	*at += took;
-	return took ? 1 : -EPROTO;
+	*at += consumed;
+	return consumed ? 1 : -EPROTO;
 }
 
 size_t dgram_packet_length(const void *packet, size_t len)

@@ -122,8 +122,10 @@ struct rdma_peer {
 	uint64_t own_token; /* the token that its packets must carry */
 	uint64_t greeting;  /* of our HELLO */
 	uint16_t seq_out, seq_in;
-	uint32_t taken, told; /* packets with data: consumed from it, and advertised to it */
-	uint32_t sent, its_taken, allowed; /* ours: sent, consumed by it; how far ahead we may be */
+	uint32_t consumed,
+		advertised; /* packets with data: consumed from it, and advertised to it */
+	uint32_t sent, its_consumed,
+		allowed; /* ours: sent, consumed by it; how far ahead we may be */
 	struct rdma_out *queue, *queue_end;       /* not sent yet */
 	struct rdma_out *segments, *segments_end; /* segments of these are wanted */
 	struct rdma_coming coming;
@@ -287,7 +289,7 @@ void rdma_begin(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
 /* Take the next bytes of the message that is coming. */
 void rdma_take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
 /* Tell a peer which messages are over. */
-void rdma_tell_overs(struct rdma *d, struct rdma_peer *p);
+void rdma_report_overs(struct rdma *d, struct rdma_peer *p);
 /* End all bodies of a peer, which has no reads in flight. */
 void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum net_status s);
 /* Does a read from this peer still write to our memory? */

@@ -166,7 +166,7 @@ static struct rdma_body *pop_over(struct rdma *d, struct rdma_peer *p)
 	return b;
 }
 
-void rdma_tell_overs(struct rdma *d, struct rdma_peer *p)
+void rdma_report_overs(struct rdma *d, struct rdma_peer *p)
 {
 	uint8_t more[RDMA_OVERS * sizeof(struct rdma_wire_body)];
 	struct rdma_body *b = pop_over(d, p);
@@ -191,7 +191,8 @@ void rdma_tell_overs(struct rdma *d, struct rdma_peer *p)
  * under way not to notice. The next end is close. And the packet is short enough that the link
  * copies it.
  */
-static bool tell_later(const struct rdma *d, const struct rdma_peer *p, const struct rdma_body *b)
+static bool may_report_over_later(const struct rdma *d, const struct rdma_peer *p,
+				  const struct rdma_body *b)
 {
 	const struct rdma_body *next = p->bodies;
 
@@ -213,8 +214,8 @@ static void body_over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, 
 		p->overs = b;
 	p->overs_end = b;
 	p->novers++;
-	if (!tell_later(d, p, b))
-		rdma_tell_overs(d, p);
+	if (!may_report_over_later(d, p, b))
+		rdma_report_overs(d, p);
 }
 
 /* End a body: the sender may reuse its memory, and nal/net is told that the body is there or
@@ -381,7 +382,7 @@ void rdma_take_segment(struct rdma *d, struct rdma_peer *p, const struct rdma_ms
 {
 	struct rdma_body *b = p->bodies;
 
-	if (p->taken - p->told >= d->limits.credit / 2)
+	if (p->consumed - p->advertised >= d->limits.credit / 2)
 		rdma_busy(d, p);
 	while (b && (b->id != m->id || b->reads))
 		b = b->next;
@@ -430,8 +431,8 @@ void __attribute__((noinline)) rdma_begin(struct rdma *d, struct rdma_peer *p,
 
 void rdma_take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
-	p->taken++;
-	if (p->taken - p->told >= d->limits.credit / 2)
+	p->consumed++;
+	if (p->consumed - p->advertised >= d->limits.credit / 2)
 		rdma_busy(d, p);
 	if (p->coming.len && m->length <= p->coming.len - p->coming.done) {
 		take_bytes(d, p, m->body, m->length);

@@ -101,8 +101,8 @@ static bool deliver_message(struct rdma *d, struct rdma_peer *p, const struct rd
 		p->held = true;
 		return false;
 	}
-	p->taken++;
-	if (p->taken - p->told >= d->limits.credit / 2)
+	p->consumed++;
+	if (p->consumed - p->advertised >= d->limits.credit / 2)
 		rdma_busy(d, p);
 	if (whole)
 		return true;
@@ -237,17 +237,17 @@ out_of_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const
 /* Check what a packet in its turn acknowledges, and count it. False: the peer broke the rules. */
 static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
-	const uint16_t took = (uint16_t)(m->taken - p->its_taken);
+	const uint16_t newly_consumed = (uint16_t)(m->consumed - p->its_consumed);
 
-	if (took > p->sent - p->its_taken) {
-		broke_rules(d, p, NET_DROP_BAD_ACK, "it took what was not sent");
+	if (newly_consumed > p->sent - p->its_consumed) {
+		broke_rules(d, p, NET_DROP_BAD_ACK, "it consumed what was not sent");
 		return false;
 	}
 	p->seq_in = m->seq;
 	p->spoke = true;
-	if (took && (p->queue || p->segments))
+	if (newly_consumed && (p->queue || p->segments))
 		rdma_busy(d, p);
-	p->its_taken += took;
+	p->its_consumed += newly_consumed;
 	d->stats.packets_in++;
 	return true;
 }
@@ -326,7 +326,7 @@ take_other_packet(struct rdma *d, const void *packet, size_t len)
 		take_more(d, p, &m, packet, len);
 		break;
 	case RDMA_SEGMENT:
-		p->taken++;
+		p->consumed++;
 		rdma_take_segment(d, p, &m);
 		break;
 	case RDMA_PULL:
@@ -404,7 +404,7 @@ void rdma_arrived_headerless(struct rdma *d, void *path, uint64_t word, const vo
 	}
 	m.token = p->own_token;
 	m.seq = rdma_word_seq(word, (uint16_t)(p->seq_in + 1));
-	m.taken = rdma_word_taken(word, (uint16_t)p->its_taken);
+	m.consumed = rdma_word_consumed(word, (uint16_t)p->its_consumed);
 	if (!sender(d, &m, NULL, len))
 		return;
 	take_more(d, p, &m, NULL, len);

@@ -123,7 +123,7 @@ static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_
 	struct rdma_packet *k;
 
 	if (p->novers)
-		rdma_tell_overs(d, p);
+		rdma_report_overs(d, p);
 	k = len <= d->limits.copied && !p->stuck ? &d->scratch : new_rdma_packet(d, len, data);
 	if (k)
 		k->last = k->bare = false;
@@ -213,8 +213,8 @@ static void head(struct rdma_peer *p, struct rdma_msg *m)
 	m->to = p->to;
 	m->token = p->token;
 	m->seq = ++p->seq_out;
-	m->taken = (uint16_t)p->taken;
-	p->told = p->taken;
+	m->consumed = (uint16_t)p->consumed;
+	p->advertised = p->consumed;
 }
 
 bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
@@ -274,7 +274,7 @@ void rdma_greet(struct rdma *d, struct rdma_peer *p, uint8_t kind, uint64_t gree
 
 static bool has_credit(const struct rdma_peer *p)
 {
-	return p->sent - p->its_taken < p->allowed;
+	return p->sent - p->its_consumed < p->allowed;
 }
 
 /* Would the body alone need fewer frames than the packet with head and header? */
@@ -391,7 +391,7 @@ static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *heade
 	m.length = len;
 	head(p, &m);
 	k->bare = bare;
-	k->word = rdma_word(m.to, m.seq, m.taken, m.token);
+	k->word = rdma_word(m.to, m.seq, m.consumed, m.token);
 	k->len = bare ? 0 : rdma_encode(k->bytes, &m);
 	if (!bare && !at)
 		put_header(p, k, header, header_len, len);
@@ -737,7 +737,8 @@ bool rdma_push(struct rdma *d, struct rdma_peer *p)
 	while (p->failure == NET_OK && !p->stuck && p->segments && has_credit(p))
 		if (!send_segment(d, p, p->segments))
 			return true;
-	if (p->failure == NET_OK && (p->want_note || p->taken - p->told >= d->limits.credit / 2)) {
+	if (p->failure == NET_OK &&
+	    (p->want_note || p->consumed - p->advertised >= d->limits.credit / 2)) {
 		p->want_note = false;
 		rdma_say(d, p, &note);
 	}

@@ -331,8 +331,8 @@ static void peer_up(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	p->token = m->own_token;
 	p->allowed = m->allowed;
 	p->seq_out = p->seq_in = 0;
-	p->taken = p->told = 0;
-	p->sent = p->its_taken = 0;
+	p->consumed = p->advertised = 0;
+	p->sent = p->its_consumed = 0;
 	p->began_out.length = p->began_in.length = 0;
 	p->heard = net_now(&d->net);
 	p->state = RDMA_UP;

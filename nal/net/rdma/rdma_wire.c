@@ -13,7 +13,7 @@ static int decode_hello(const uint8_t *at, size_t len, struct rdma_msg *m)
 	const struct rdma_wire_hello *w = (const void *)at;
 
 	if (len < sizeof(*w) || !base_all_zero(w->zero, sizeof(w->zero)) || m->to || m->token ||
-	    m->seq || m->taken)
+	    m->seq || m->consumed)
 		return -EPROTO;
 	m->from = base_get64(w->from);
 	m->whom = base_get64(w->whom);
@@ -151,7 +151,7 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	m->to = base_get16(w->to);
 	m->token = base_get64(w->token);
 	m->seq = base_get16(w->seq);
-	m->taken = base_get16(w->taken);
+	m->consumed = base_get16(w->consumed);
 	len -= sizeof(*w);
 	switch (m->kind) {
 	case RDMA_HELLO:
@@ -202,7 +202,7 @@ static void encode_head(struct rdma_wire_head *w, const struct rdma_msg *m, uint
 	w->header_len = kind == RDMA_SHORT || kind == RDMA_BEGIN ? (uint8_t)m->header_len : 0;
 	base_put16(w->to, m->to);
 	base_put16(w->seq, m->seq);
-	base_put16(w->taken, m->taken);
+	base_put16(w->consumed, m->consumed);
 	base_put64(w->token, m->token);
 }
 

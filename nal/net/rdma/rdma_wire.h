@@ -41,13 +41,13 @@ static inline bool rdma_is_data(uint8_t kind)
 }
 
 /*
- *    0      1            2    4     6       8
- *   +------+------------+----+-----+-------+-------+
- *   | what | header_len | to | seq | taken | token |
- *   +------+------------+----+-----+-------+-------+
+ *    0      1            2    4     6          8
+ *   +------+------------+----+-----+----------+-------+
+ *   | what | header_len | to | seq | consumed | token |
+ *   +------+------------+----+-----+----------+-------+
  * All packets except headerless ones (below) begin so. what: the version in the upper half, the
  * kind in the lower half. `to` and `token` are what the receiver gave to the sender in its
- * greeting. seq counts the packets of a connection, from 1. taken counts the packets with data
+ * greeting. seq counts the packets of a connection, from 1. consumed counts the packets with data
  * that the sender has consumed from the receiver. Only the lower 16 bits of both go: links do
  * not lose packets, and fewer packets with data are under way. In greetings all four are 0.
  *
@@ -56,13 +56,13 @@ static inline bool rdma_is_data(uint8_t kind)
  * its checksum, and where one more cache line goes from core to core. A MORE packet is this
  * head and bytes. header_len is 0 in all kinds but SHORT and BEGIN.
  */
-struct rdma_wire_head {     /* offset */
-	uint8_t what;       /*  0 */
-	uint8_t header_len; /*  1 */
-	uint8_t to[2];      /*  2 */
-	uint8_t seq[2];     /*  4 */
-	uint8_t taken[2];   /*  6 */
-	uint8_t token[8];   /*  8 */
+struct rdma_wire_head {      /* offset */
+	uint8_t what;        /*  0 */
+	uint8_t header_len;  /*  1 */
+	uint8_t to[2];       /*  2 */
+	uint8_t seq[2];      /*  4 */
+	uint8_t consumed[2]; /*  6 */
+	uint8_t token[8];    /*  8 */
 };
 static_assert(sizeof(struct rdma_wire_head) == 16, "as drawn");
 static_assert(offsetof(struct rdma_wire_head, token) == 8, "as drawn");
@@ -156,17 +156,17 @@ static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
 #define RDMA_OVERS      7u     /* most messages of one OVER */
 
 /*
- *    0    16    24      32      64
- *   +----+-----+-------+-------+     bits
- *   | to | seq | taken | token |
- *   +----+-----+-------+-------+
+ *    0    16    24         32      64
+ *   +----+-----+----------+-------+     bits
+ *   | to | seq | consumed | token |
+ *   +----+-----+----------+-------+
  * The word that goes beside a headerless packet, which is a MORE without its head. The fields
- * are those of the head, but only the lower bits of seq, taken and token. A link that knows the
+ * are those of the head, but only the lower bits of seq, consumed and token. A link that knows the
  * packet's path does not send the token.
  */
-static inline uint64_t rdma_word(uint16_t to, uint16_t seq, uint16_t taken, uint64_t token)
+static inline uint64_t rdma_word(uint16_t to, uint16_t seq, uint16_t consumed, uint64_t token)
 {
-	return to | (uint64_t)(uint8_t)seq << 16 | (uint64_t)(uint8_t)taken << 24 | token << 32;
+	return to | (uint64_t)(uint8_t)seq << 16 | (uint64_t)(uint8_t)consumed << 24 | token << 32;
 }
 
 #define RDMA_WORD_CREDIT 127u /* most packets with data under way that the lower bits tell apart */
@@ -182,7 +182,7 @@ static inline uint16_t rdma_word_seq(uint64_t word, uint16_t from)
 	return (uint16_t)(from + (uint8_t)((uint8_t)(word >> 16) - (uint8_t)from));
 }
 
-static inline uint16_t rdma_word_taken(uint64_t word, uint16_t from)
+static inline uint16_t rdma_word_consumed(uint64_t word, uint16_t from)
 {
 	return rdma_word_seq(word >> 8, from);
 }
@@ -204,7 +204,7 @@ static inline bool rdma_word_fits(uint64_t word, uint64_t token)
  * others are undefined. Pointers lead into the packet. */
 struct rdma_msg {
 	uint8_t kind;
-	uint16_t to, seq, taken;
+	uint16_t to, seq, consumed;
 	uint64_t token;
 	/* SHORT, LONG, BEGIN */
 	const void *header, *body; /* body: of a SEGMENT and of a MORE, too */

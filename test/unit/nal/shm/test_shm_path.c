@@ -101,7 +101,7 @@ static unsigned int stream_in_turns(unsigned int n, uint64_t length)
 	bool claims;
 
 	while (n--) {
-		shm_path_tell(&s, &peer, length);
+		shm_path_advertise(&s, &peer, length);
 		claims = by_claims(length);
 		claimed += claims;
 		since = shm_path_moving(&s, length);
@@ -140,7 +140,7 @@ static void copies_count_where_processors_are_short(void **state)
 	/* what was observed of deliveries counts as soon as they are not */
 	ni.spin_ns = 100000;
 	peer.path[shm_path_of(LENGTH)].of.now = 1;
-	shm_path_tell(&s, &peer, LENGTH);
+	shm_path_advertise(&s, &peer, LENGTH);
 	assert_true(by_claims(LENGTH));
 }
 

@@ -41,7 +41,7 @@ static int create(int entries)
 	engine = (struct ptl_engine){ .v = &v };
 	if (ptl_region_create(&v, &limits, 4096, 0, &fd, why, sizeof(why)) < 0)
 		return -1;
-	ptl_region_tell(&v, 0);
+	ptl_region_store_mapping(&v, 0);
 	return 0;
 }
 
@@ -437,7 +437,7 @@ static void what_others_did_is_undone_in_what_came_later(void **state)
 	assert_int_equal(ptl_region_follow(&w), 0);
 	assert_true(ptl_region_followed(&w));
 	assert_true(w.mes > mes && w.slot != v.slot);
-	ptl_region_tell(&w, 5);
+	ptl_region_store_mapping(&w, 5);
 	other = (struct ptl_engine){ .v = &w, .undo = &w.r->undo };
 	ptl_match_unlink(&other, mes);
 	assert_int_equal(v.pt[0].count, 0);

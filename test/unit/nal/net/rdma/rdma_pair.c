@@ -120,7 +120,7 @@ void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 	(void)tag;
 }
 
-void net_tell_time(struct net *n)
+void net_read_clock(struct net *n)
 {
 	(void)n;
 }
@@ -372,7 +372,7 @@ void take(uint32_t n)
 
 void credit(void)
 {
-	from.peer.its_taken = to.peer.taken;
+	from.peer.its_consumed = to.peer.consumed;
 	rdma_busy(&from.d, &from.peer);
 	from.carrier->run(&from.d.net);
 }

@@ -52,7 +52,7 @@ static void goes(uint64_t len, uint32_t packets, uint8_t first)
 	for (uint32_t i = at + 1; i < nwire; i++)
 		assert_true(wire[i].bare);
 	assert_int_equal(ndelivered, messages + 1);
-	assert_int_equal(to.peer.taken, nwire);
+	assert_int_equal(to.peer.consumed, nwire);
 	credit();
 }
 
@@ -157,15 +157,15 @@ static void numbers_go_on_beyond_what_a_word_holds(void **state)
 		put_and_take(PACKET);
 		credit();
 	}
-	assert_int_equal(to.peer.taken, 401);
+	assert_int_equal(to.peer.consumed, 401);
 	/* and so does what the receiver took */
 	for (uint32_t back = 0; back <= 300; back += 100) {
-		from.peer.taken = 600 + back;
+		from.peer.consumed = 600 + back;
 		to.peer.sent = 620 + back;
-		to.peer.its_taken = 590 + back;
+		to.peer.its_consumed = 590 + back;
 		nwire = taken = ndelivered = 0;
 		put_and_take(PACKET);
-		assert_int_equal(to.peer.its_taken, 600 + back);
+		assert_int_equal(to.peer.its_consumed, 600 + back);
 		credit();
 	}
 }
@@ -193,7 +193,7 @@ static void what_is_not_wanted_yet_is_kept_as_it_was_meant(void **state)
 	for (uint32_t i = 0; i < n; i++)
 		assert_memory_equal(heard[i], names[i], HEADER);
 	assert_null(to.peer.late);
-	assert_int_equal(to.peer.taken, 9);
+	assert_int_equal(to.peer.consumed, 9);
 	landed(PACKET);
 }
 
@@ -242,7 +242,7 @@ static void bare_ones_may_be_overtaken(void **state)
 		assert_null(to.peer.early);
 		assert_int_equal(ndelivered, 4);
 		assert_int_equal(nlanded, 3);
-		assert_int_equal(to.peer.taken, 8);
+		assert_int_equal(to.peer.consumed, 8);
 		landed(2 * PACKET);
 	}
 }

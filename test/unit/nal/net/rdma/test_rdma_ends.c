@@ -147,7 +147,7 @@ void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 	(void)tag;
 }
 
-void net_tell_time(struct net *n)
+void net_read_clock(struct net *n)
 {
 	(void)n;
 }
@@ -499,7 +499,7 @@ static void and_for_its_arrival_if_that_is_told(void **state)
 static void what_found_no_room_goes_soon_after_there_is_some(void **state)
 {
 	(void)state;
-	d.net.told = true;
+	d.net.now_read = true;
 	d.net.now = 1000;
 	full = true;
 	put(8);

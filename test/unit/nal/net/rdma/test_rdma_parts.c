@@ -41,7 +41,7 @@ static void one_length(uint64_t len)
 	}
 	assert_false(from.carrier->unfinished(&from.d.net));
 	assert_false(to.carrier->unfinished(&to.d.net));
-	assert_int_equal(to.peer.taken, parts);
+	assert_int_equal(to.peer.consumed, parts);
 }
 
 static void every_length_arrives(void **state)
@@ -466,14 +466,14 @@ static void what_comes_too_early_is_kept_in_order(void **state)
 	put(8, NULL);
 	take(MOST);
 	assert_int_equal(ndelivered, 0);
-	assert_int_equal(to.peer.taken, 0);
+	assert_int_equal(to.peer.consumed, 0);
 	verdict = NET_PULL;
 	to.carrier->resume(&to.d.net, 0);
 	to.carrier->run(&to.d.net);
 	assert_int_equal(ndelivered, 2);
 	assert_int_equal(delivered, 8);
 	assert_int_equal(nlanded, 1);
-	assert_int_equal(to.peer.taken, nwire);
+	assert_int_equal(to.peer.consumed, nwire);
 	landed(EAGER);
 }
 
@@ -564,7 +564,7 @@ static void by_some_links_one_may_overtake_another(void **state)
 		assert_int_equal(ndelivered, 3);
 		assert_int_equal(delivered, 9);
 		assert_int_equal(nlanded, 1);
-		assert_int_equal(to.peer.taken, nwire);
+		assert_int_equal(to.peer.consumed, nwire);
 		landed(EAGER);
 	}
 }

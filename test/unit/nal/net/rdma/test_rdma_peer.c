@@ -46,10 +46,10 @@ static void *reach(void *link, net_id_t id, const void *address, size_t len)
 
 static const struct rdma_link fake = { .name = "fake", .reach = reach, .leave = leave };
 
-void net_tell_time(struct net *n)
+void net_read_clock(struct net *n)
 {
 	n->now = now;
-	n->told = true;
+	n->now_read = true;
 }
 
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
@@ -161,11 +161,11 @@ static int stop(void **state)
 static void wait_ms(uint64_t ms)
 {
 	for (uint64_t end = now + ms * MS; now < end; now += MS) {
-		d.net.told = false;
+		d.net.now_read = false;
 		if (d.check_at <= now)
 			rdma_check(&d);
 	}
-	d.net.told = false;
+	d.net.now_read = false;
 }
 
 static void a_silent_peer_is_asked_and_then_given_up(void **state)
