@@ -184,7 +184,7 @@ static uint64_t thread_turn(struct net *n, bool fired, struct sight *s)
 			return rest(n, s);
 		s->slept = false;
 		atomic_fetch_or(&ni->polled, n->bit);
-		ptl_ring(r);
+		ptl_ring_doorbell(r);
 		return ASIDE_MOST_NS;
 	}
 	s->slept = false;

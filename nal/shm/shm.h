@@ -289,8 +289,6 @@ void shm_after_push(struct shm *s, struct shm_peer *p);
 void shm_settle_unsure(struct shm *s);
 /* Wake p if it sleeps in a wait, else its helper thread, unless p delivers in calls only. */
 void shm_notify(struct shm *s, struct shm_peer *p);
-/* Wake the sleeping waiters of a region. */
-void shm_wake(struct ptl_region *r);
 
 /* ---- shm_run.c ------------------------------------------------------------------------------- */
 

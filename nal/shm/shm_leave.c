@@ -36,7 +36,7 @@ static void settle(struct shm *s, struct shm_peer *list, bool last)
 		if (p->state != SHM_LIVE || !shm_ring_any(&p->out))
 			continue;
 		if (last) {
-			shm_wake(p->view.r);
+			ptl_ring_doorbell(p->view.r);
 			shm_helper_doorbell(p);
 		} else {
 			shm_after_push(s, p);
@@ -60,7 +60,7 @@ static inline void let_go(struct shm *s)
 	    atomic_load_explicit(&s->nlive, memory_order_relaxed)) /* else nobody can have pushed */
 		shm_helper_left(s);
 	if (posted)
-		shm_wake(ni->view.r);
+		ptl_ring_doorbell(ni->view.r);
 }
 
 static void __attribute__((noinline)) leave_busy(struct shm *s)

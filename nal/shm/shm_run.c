@@ -876,7 +876,7 @@ void shm_deliver_for(struct shm *s, struct shm_peer *p)
 	}
 	ptl_unlock_plain(p->view.r);
 	if (e.posted)
-		shm_wake(p->view.r);
+		ptl_ring_doorbell(p->view.r);
 	if (x.denied)
 		shm_helper_doorbell(p);
 }

@@ -5,7 +5,6 @@
  * its delivery is ensured. The target delivers it if it is inside the library; otherwise we
  * do.
  */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,18 +214,10 @@ bool shm_flush_deferred(struct shm *s, struct shm_peer *p)
 
 /* ---- ensuring delivery ----------------------------------------------------------------------- */
 
-void shm_wake(struct ptl_region *r)
-{
-	if (!atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst))
-		return;
-	atomic_fetch_add_explicit(&r->doorbell, 1, memory_order_seq_cst);
-	ptl_futex_wake(&r->doorbell, INT_MAX);
-}
-
 void shm_notify(struct shm *s, struct shm_peer *p)
 {
 	if (atomic_load_explicit(&p->view.r->stat.waiters, memory_order_seq_cst)) {
-		shm_wake(p->view.r);
+		ptl_ring_doorbell(p->view.r);
 		return;
 	}
 	if (((struct shm_area *)p->view.nal)->calls_only)
@@ -241,7 +232,7 @@ static void want_run(struct shm *s, struct shm_peer *p)
 	/* A peer that sleeps in the library must wake up for the event anyway, and delivers
 	 * cheaper than we can. */
 	if (atomic_load_explicit(&p->view.r->stat.waiters, memory_order_seq_cst)) {
-		shm_wake(p->view.r);
+		ptl_ring_doorbell(p->view.r);
 		return;
 	}
 	if (!shm_may_run(p)) {
@@ -291,7 +282,7 @@ static void wake_sleeping_target(struct shm *s, struct shm_peer *p)
 	/* Between our push and our check for sleepers. Pairs with sleep_until() in shm_wait.c,
 	 * which counts itself and then polls. */
 	atomic_thread_fence(memory_order_seq_cst);
-	shm_wake(r);
+	ptl_ring_doorbell(r);
 }
 
 void shm_settle_unsure(struct shm *s)

@@ -118,7 +118,7 @@ static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	if (deadline - now < ns)
 		ns = deadline - now;
 	r->stat.counts[PTL_COUNT_SLEEPS]++;
-	/* seq_cst: counted as a sleeper before the lock is free; pairs with shm_wake */
+	/* seq_cst: counted as a sleeper before the lock is free; pairs with ptl_ring_doorbell */
 	atomic_fetch_add_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	doorbell = atomic_load_explicit(&r->doorbell, memory_order_seq_cst);
 	/* A slot may have been filled or emptied before we were counted. Pairs with the fence

@@ -43,7 +43,7 @@ void ptl_futex_wake(_Atomic uint32_t *word, int n)
 	syscall(SYS_futex, word, FUTEX_WAKE, n, NULL, NULL, 0);
 }
 
-void ptl_ring(struct ptl_region *r)
+void ptl_ring_doorbell(struct ptl_region *r)
 {
 	if (!atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst))
 		return;

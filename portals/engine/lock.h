@@ -92,7 +92,7 @@ void ptl_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns);
 void ptl_futex_wake(_Atomic uint32_t *word, int n);
 
 /* Ring the doorbell: wake the owner's threads that sleep in a wait, if there are any. */
-void ptl_ring(struct ptl_region *r);
+void ptl_ring_doorbell(struct ptl_region *r);
 
 /* The `inside` of the thread that a biased word names. */
 static inline _Atomic uint32_t *ptl_lock_inside(struct ptl_region *r, uint32_t word)
