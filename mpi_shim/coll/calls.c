@@ -28,7 +28,7 @@
 #define ROOT_MASK  0x1ffffu
 #define BYTES_MOST ((UINT64_C(1) << 36) - 2) /* and more */
 
-#define LOOK_MS 100
+#define COMPARE_MS 100
 
 #define OP_OF_USER 0x1f /* the ABI gives this value of the last five bits to no operation */
 
@@ -456,9 +456,9 @@ static bool is_due(struct mpi_comm *comm)
 {
 	const int64_t now = mpi_now_ms();
 
-	if (now - comm->calls.looked_ms < LOOK_MS)
+	if (now - comm->calls.compared_ms < COMPARE_MS)
 		return false;
-	comm->calls.looked_ms = now;
+	comm->calls.compared_ms = now;
 	return true;
 }
 

@@ -24,9 +24,9 @@ struct mpi_calls {
 	uint64_t call;                 /* the last call, packed by calls.c */
 	uint64_t kept[MPI_CALLS_KEPT]; /* the last calls; index: number % MPI_CALLS_KEPT */
 	uint64_t history;              /* hash of all calls */
-	uint64_t mark;     /* mark of the last call, as its messages carry it: MPI_MARK_* */
-	int64_t looked_ms; /* when this rank last checked what the others call */
-	bool nested;       /* calls are parts of a larger collective: not counted, with its mark */
+	uint64_t mark;       /* mark of the last call, as its messages carry it: MPI_MARK_* */
+	int64_t compared_ms; /* when this rank last checked what the others call */
+	bool nested; /* calls are parts of a larger collective: not counted, with its mark */
 	struct mpi_disagreement *found; /* NULL: none */
 };
 

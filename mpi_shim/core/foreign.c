@@ -48,7 +48,7 @@ static bool is_foreign(void *function, const Dl_info *ours, Dl_info *other)
 }
 
 /* Checks PMPI_ functions, since profiling libraries define functions MPI_ too, but not PMPI_. */
-__attribute__((constructor)) static void look_for_another(void)
+__attribute__((constructor)) static void check_for_another_mpi(void)
 {
 	Dl_info ours, other;
 	const char *first = NULL, *second = NULL;

@@ -131,7 +131,7 @@ void mpi_peers_fini(void)
 
 /* ---- which ranks live ------------------------------------------------------------------------ */
 
-#define LOOKS 64 /* processes checked in one round */
+#define CHECKS 64 /* processes checked in one round */
 
 static uint32_t checks;
 
@@ -266,9 +266,9 @@ static void report_deaths(void)
 static void check_asked_peers(void)
 {
 	static int at;
-	int looks = 0;
+	int checked = 0;
 
-	for (int n = 0; n < mpi_world.size && looks < LOOKS; n++) {
+	for (int n = 0; n < mpi_world.size && checked < CHECKS; n++) {
 		struct mpi_peer *p;
 		unsigned long distance;
 
@@ -277,7 +277,7 @@ static void check_asked_peers(void)
 		if (!p->asked || p->dead)
 			continue;
 		p->asked = false;
-		looks++;
+		checked++;
 		if (PtlNIDist(mpi_world.ni, mpi_world.id[at], &distance) != PTL_OK)
 			p->dead = mpi_proto.any_dead = true;
 	}

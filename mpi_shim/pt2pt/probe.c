@@ -40,8 +40,8 @@ static int fail_for_failed_source(const struct mpi_comm *comm, int source)
 }
 
 /* Finds the first message that matches: *found, or NULL. */
-static int look_for_message(const struct mpi_comm *comm, int source, int tag, bool wait,
-			    struct mpi_unexpected **found)
+static int search_message(const struct mpi_comm *comm, int source, int tag, bool wait,
+			  struct mpi_unexpected **found)
 {
 	const unsigned int open = mpi_open_of(source, tag);
 	uint64_t bits = mpi_bits(0, comm->context, source, tag) & ~mpi_open_bits[open];
@@ -80,7 +80,7 @@ static int probe(int source, int tag, struct mpi_comm *comm, bool wait, int *fla
 		mpi_status_none(status, MPI_PROC_NULL);
 		return MPI_SUCCESS;
 	}
-	err = look_for_message(comm, source, tag, wait, &u);
+	err = search_message(comm, source, tag, wait, &u);
 	*flag = u != NULL;
 	if (u)
 		show_status(u, status);
@@ -114,7 +114,7 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 	}
 	*message = NULL;
 	do {
-		err = look_for_message(comm, source, tag, wait, &u);
+		err = search_message(comm, source, tag, wait, &u);
 		if (err || !u)
 			break;
 		if (!m)

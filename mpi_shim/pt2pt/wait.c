@@ -316,7 +316,7 @@ int mpi_waitany(int count, MPI_Request *array_of_requests, int *indx, MPI_Status
 
 /* Searches for a request that is done, after a round of progress if need be. False: there is
  * none. True with *indx MPI_UNDEFINED: none is active. */
-static bool look_any(int count, const MPI_Request *request, int active, int *indx)
+static bool test_any(int count, const MPI_Request *request, int active, int *indx)
 {
 	*indx = MPI_UNDEFINED;
 	if (!active)
@@ -336,7 +336,7 @@ int mpi_testany(int count, MPI_Request *array_of_requests, int *indx, int *flag,
 
 	if (active < 0)
 		return MPI_ERR_REQUEST;
-	*flag = look_any(count, array_of_requests, active, indx);
+	*flag = test_any(count, array_of_requests, active, indx);
 	if (*flag && *indx != MPI_UNDEFINED)
 		return finish_and_forget(&array_of_requests[*indx],
 					 request_of(array_of_requests[*indx]), status);
@@ -351,7 +351,7 @@ int mpi_request_get_status_any(int count, const MPI_Request *array_of_requests, 
 
 	if (active < 0)
 		return MPI_ERR_REQUEST;
-	*flag = look_any(count, array_of_requests, active, indx);
+	*flag = test_any(count, array_of_requests, active, indx);
 	if (*flag && *indx != MPI_UNDEFINED)
 		return mpi_request_status(request_of(array_of_requests[*indx]), status);
 	mpi_status_empty(status);

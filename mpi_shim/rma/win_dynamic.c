@@ -152,8 +152,8 @@ static int refresh(struct mpi_win *win, struct mpi_win_target *t)
 	return MPI_SUCCESS;
 }
 
-static bool look_up_region(const struct mpi_regions *r, uint64_t address, size_t element,
-			   size_t *bytes, uint32_t *number, uint64_t *offset)
+static bool find_region(const struct mpi_regions *r, uint64_t address, size_t element,
+			size_t *bytes, uint32_t *number, uint64_t *offset)
 {
 	for (int i = 0; i < MPI_REGIONS_MOST; i++) {
 		const struct mpi_region *have = &r->region[i];
@@ -186,14 +186,14 @@ int mpi_win_find_region(struct mpi_win *win, struct mpi_win_target *t, uint64_t 
 		do {
 			before = atomic_load(&r->before);
 			*bytes = wanted;
-			found = look_up_region(r, address, element, bytes, number, offset);
+			found = find_region(r, address, element, bytes, number, offset);
 			atomic_thread_fence(memory_order_acquire);
 		} while (atomic_load(&r->after) != before);
 	} else {
 		err = refresh(win, t);
 		if (err)
 			return err;
-		found = look_up_region(t->regions, address, element, bytes, number, offset);
+		found = find_region(t->regions, address, element, bytes, number, offset);
 	}
 	if (found)
 		return MPI_SUCCESS;

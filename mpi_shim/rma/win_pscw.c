@@ -86,13 +86,13 @@ static int check_alive(const struct mpi_win *win, int rank)
 }
 
 /* Let others work between two polls of a word. */
-static void let_time_pass(int looks)
+static void let_others_work(int polls)
 {
 	struct timespec t = { 0, NAP_NS };
 
 	mpi_progress(false);
 	mpi_unlock();
-	if (looks < YIELDS)
+	if (polls < YIELDS)
 		sched_yield();
 	else
 		nanosleep(&t, NULL);
@@ -106,7 +106,7 @@ static void let_time_pass(int looks)
  */
 static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, uint64_t least)
 {
-	for (int looks = 0; !epoch_reached(word, least); looks++) {
+	for (int polls = 0; !epoch_reached(word, least); polls++) {
 		bool failed;
 		int err = MPI_ERR_OTHER;
 
@@ -123,7 +123,7 @@ static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, ui
 			break;
 		if (failed)
 			return dead(rank);
-		let_time_pass(looks);
+		let_others_work(polls);
 	}
 	return MPI_SUCCESS;
 }

@@ -19,11 +19,11 @@
 
 #define LINGER_NS    2000000000ull /* time for what is still in flight when an interface closes */
 #define QUIET_NS     50000000ull   /* without traffic, before only the helper thread polls */
-#define LOOKS_MOST   1024          /* polls that find nothing before QUIET_NS is checked */
+#define QUIET_POLLS  1024          /* polls that find nothing before QUIET_NS is checked */
 #define COUNT_EVERY  4096          /* rounds between copies of the counters */
 #define SHORTEST_NS  20000         /* least length of a sleep */
 #define TIME_EVERY   16 /* rounds that find nothing between readings of the clock; a power of two */
-#define DISARM_LOOKS 256 /* polls before the helper thread is no longer notified of arrivals */
+#define DISARM_POLLS 256 /* polls before the helper thread is no longer notified of arrivals */
 #define STOPPED_NS   2000000000ull /* without reading the clock: this process was stopped */
 
 size_t net_region_bytes(void)
@@ -38,9 +38,9 @@ void net_read_clock(struct net *n)
 {
 	uint64_t now = base_now_ns();
 
-	if (n->looked && now - n->looked > STOPPED_NS)
-		n->stood += now - n->looked - STOPPED_NS;
-	n->looked = now;
+	if (n->clock_read_at && now - n->clock_read_at > STOPPED_NS)
+		n->stood += now - n->clock_read_at - STOPPED_NS;
+	n->clock_read_at = now;
 	n->now = now - n->stood;
 	n->now_read = true;
 	if (!n->active)
@@ -92,7 +92,7 @@ static void note_peer(struct net *n, uint32_t peer, const struct net_who *who)
 static inline void poll_it(struct net *n)
 {
 	n->active = 0;
-	n->looks = 0;
+	n->empty_polls = 0;
 	/* the sleeper is awake, and may compute next */
 	if (__builtin_expect(atomic_load_explicit(&n->thread.rests, memory_order_seq_cst), 0))
 		net_thread_rouse(n);
@@ -307,7 +307,7 @@ static void resume(struct net *n)
  * socket. */
 static void calm_down(struct net *n)
 {
-	n->looks = 0;
+	n->empty_polls = 0;
 	/* a carrier without a descriptor cannot wake anybody, so polling goes on */
 	if (n->thread.fd >= 0 && n->now - n->active > QUIET_NS && !n->nheld &&
 	    n->carrier->wake(n) > n->now + QUIET_NS)
@@ -324,8 +324,8 @@ bool net_progress(struct net *n)
 {
 	unsigned int got;
 
-	begin_call(n, !n->carrier->own_time || !(~n->looks & (TIME_EVERY - 1)));
-	if (n->thread.listed && ++n->thread.looks > DISARM_LOOKS)
+	begin_call(n, !n->carrier->own_time || !(~n->empty_polls & (TIME_EVERY - 1)));
+	if (n->thread.listed && ++n->thread.polls > DISARM_POLLS)
 		net_thread_disarm(n);
 	got = n->carrier->receive(n);
 	n->hits = got ? n->hits + 1 : 0;
@@ -336,7 +336,7 @@ bool net_progress(struct net *n)
 		n->carrier->run(n);
 	if (got)
 		poll_it(n);
-	else if (++n->looks > LOOKS_MOST)
+	else if (++n->empty_polls > QUIET_POLLS)
 		calm_down(n);
 	if (++n->counted > COUNT_EVERY)
 		count_peers(n);

@@ -169,16 +169,16 @@ struct net {
 	ptl_process_id_t last;  /* the last process looked up */
 	uint32_t last_peer;     /* its number; NET_NONE: none */
 	struct net_body *spare;
-	struct net_body **body_of; /* by operation: bodies that are sent from where they are */
-	uint32_t nheld;            /* peers that got NET_LATER because of event handlers */
-	uint64_t now;              /* time of the call in progress, as the machine sees it */
-	bool now_read;             /* `now` was read in this call */
-	uint64_t looked, stood;    /* when the clock was read; total time we were stopped */
-	uint64_t active;   /* when something last happened; 0: after the clock was last read */
-	uint32_t looks;    /* polls that found nothing since then */
-	uint32_t counted;  /* rounds since the counters were copied to the statistics page */
-	bool refused;      /* the network reports that nobody is there */
-	unsigned int hits; /* rounds in a row that found something */
+	struct net_body **body_of;     /* by operation: bodies that are sent from where they are */
+	uint32_t nheld;                /* peers that got NET_LATER because of event handlers */
+	uint64_t now;                  /* time of the call in progress, as the machine sees it */
+	bool now_read;                 /* `now` was read in this call */
+	uint64_t clock_read_at, stood; /* when the clock was read; total time we were stopped */
+	uint64_t active;      /* when something last happened; 0: after the clock was last read */
+	uint32_t empty_polls; /* polls that found nothing since then */
+	uint32_t counted;     /* rounds since the counters were copied to the statistics page */
+	bool refused;         /* the network reports that nobody is there */
+	unsigned int hits;    /* rounds in a row that found something */
 	struct net_thread {
 		int epoll_fd, fd;
 		struct base_wake event;
@@ -186,7 +186,7 @@ struct net {
 		bool runs;
 		_Atomic bool stop;
 		bool listed;        /* the socket is in the thread's epoll set */
-		uint32_t looks;     /* polls by the application since then */
+		uint32_t polls;     /* polls by the application since then */
 		_Atomic bool rests; /* the application slept when the thread last checked */
 		_Atomic uint64_t
 			wake; /* when the sleeping application has work due (CLOCK_MONOTONIC) */

@@ -76,7 +76,7 @@ struct net_fault {
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static bool look_up_word(const struct word *w, const char *name, size_t len, int *value)
+static bool find_word(const struct word *w, const char *name, size_t len, int *value)
 {
 	for (; w->name; w++)
 		if (strlen(w->name) == len && !strncmp(w->name, name, len)) {
@@ -129,13 +129,13 @@ static bool parse_fault_word(struct net_fault *f, struct rule *r, bool *op_count
 	if (!value)
 		return false;
 	*value++ = '\0';
-	if (look_up_word(actions, word, strlen(word), &number)) {
+	if (find_word(actions, word, strlen(word), &number)) {
 		r->action = (enum action)number;
 		*op_count = true;
 		return parse_chance(r, value);
 	}
 	if (!strcmp(word, "type")) {
-		if (!look_up_word(types, value, strlen(value), &number))
+		if (!find_word(types, value, strlen(value), &number))
 			return false;
 		r->types |= number;
 		return true;

@@ -64,7 +64,7 @@ void net_thread_arm(struct net *n)
 		return;
 	if (epoll_ctl(t->epoll_fd, t->listed ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, t->fd, &ev) == 0)
 		t->listed = true;
-	t->looks = 0;
+	t->polls = 0;
 }
 
 void net_thread_disarm(struct net *n)

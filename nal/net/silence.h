@@ -24,7 +24,7 @@ struct silence {
 
 /* Record a stop if the timer that was due at `due` runs late by more than an eighth of
  * dead_ns. Timers take a peer for dead after dead_ns of silence. */
-static inline void silence_look(struct silence *s, uint64_t due, uint64_t now, uint64_t dead_ns)
+static inline void silence_check(struct silence *s, uint64_t due, uint64_t now, uint64_t dead_ns)
 {
 	uint64_t from = due > s->stop[0].until ? due : s->stop[0].until;
 

@@ -118,7 +118,7 @@ struct ofi {
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	int fd;           /* -1: this provider has none to wait on */
-	uint64_t look_ns; /* poll interval where there is no fd */
+	uint64_t poll_ns; /* poll interval where there is no fd */
 	int name_fd;      /* holds our name within the host; -1: there is none */
 	bool started;
 	struct rdma_limits limits;

@@ -223,7 +223,7 @@ static int post_first(struct ofi *o, const char **what)
 		return err;
 	/* a provider that wants memory allocated when it is registered locks it */
 	if (o->info->domain_attr->mr_mode & FI_MR_ALLOCATED)
-		rdma_look_at_lock(o->info->fabric_attr->prov_name);
+		rdma_warn_of_lock_limit(o->info->fabric_attr->prov_name);
 	*what = "room for packets to come (fi_recvmsg)";
 	return ofi_post(o);
 }

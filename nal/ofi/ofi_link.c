@@ -16,11 +16,11 @@
 
 #define BATCH     16u
 #define POLL_MOST 64u
-#define LOOKS     4 /* polls in one call of a process that waits */
+#define POLLS     4 /* polls in one call of a process that waits */
 /* Time between polls of a provider that cannot be waited for. It doubles after each poll that
  * finds nothing: one costs about 40 microseconds of a processor that another rank may need. */
-#define LOOK_NS      100000u
-#define LOOK_MOST_NS 500000u
+#define POLL_NS      100000u
+#define POLL_MOST_NS 500000u
 #define KEY_TRIES    8
 
 static_assert(sizeof(struct fi_context2) <= (RDMA_LINK_WORDS - 1) * sizeof(uint64_t),
@@ -292,7 +292,7 @@ static ssize_t read_completions(struct ofi *o, struct fi_cq_data_entry *entry)
 {
 	ssize_t n = fi_cq_read(o->cq, entry, BATCH);
 
-	for (int i = 1; n == -FI_EAGAIN && o->vain && i < LOOKS; i++)
+	for (int i = 1; n == -FI_EAGAIN && o->vain && i < POLLS; i++)
 		n = fi_cq_read(o->cq, entry, BATCH);
 	o->vain = n == -FI_EAGAIN && ofi_is_local(o->info) && o->ni->spin_ns;
 	return n;
@@ -327,7 +327,7 @@ static unsigned int link_poll(void *link)
 	if (o->idle && (err = ofi_post(o)) < 0)
 		blind(o, "take buffers for what arrives (fi_recvmsg)", err);
 	if (done)
-		o->look_ns = LOOK_NS;
+		o->poll_ns = POLL_NS;
 	return done;
 }
 
@@ -338,8 +338,8 @@ static bool link_arm(void *link, uint64_t *within_ns)
 
 	if (o->fd >= 0)
 		return fi_trywait(o->fabric, &fid, 1) == FI_SUCCESS;
-	*within_ns = o->look_ns ? o->look_ns : LOOK_NS;
-	o->look_ns = *within_ns < LOOK_MOST_NS / 2 ? 2 * *within_ns : LOOK_MOST_NS;
+	*within_ns = o->poll_ns ? o->poll_ns : POLL_NS;
+	o->poll_ns = *within_ns < POLL_MOST_NS / 2 ? 2 * *within_ns : POLL_MOST_NS;
 	return true;
 }
 

@@ -89,7 +89,7 @@ struct shm_peer {
 	uint64_t called;  /* when we first tried to connect */
 	uint64_t crossed; /* when we heard that it calls us, too; 0: it does not */
 	bool cma;         /* we may read and write its memory */
-	bool looked_at;   /* on the list of polled channels */
+	bool polled;      /* on the list of polled channels */
 	bool run_wanted;  /* on the list of peers to deliver for after leaving */
 	bool unsure;      /* on the list of peers that may have left before they saw our push */
 	uint32_t eager;   /* longest payload, in bytes, that its ring takes in one message */
@@ -121,7 +121,7 @@ struct shm_peer {
  * our rings some time after each leave (portals/engine/lock.h). */
 enum shm_left {
 	SHM_LEFT_ASLEEP, /* it polls nothing and must be woken */
-	SHM_LEFT_LOOKED, /* it has polled since the last leave it knows of */
+	SHM_LEFT_POLLED, /* it has polled since the last leave it knows of */
 	SHM_LEFT_UNSEEN, /* a leave has happened since it last polled */
 };
 
@@ -159,7 +159,7 @@ struct shm {
 		 * yielding for, now and after the next one that yields in vain. */
 		uint32_t turns, late, no_turns, no_turns_next;
 		uint32_t outside; /* yields left that are made without the lock */
-		bool last_look;   /* the last poll before a sleep: do all that we can do now */
+		bool final_poll;  /* the last poll before a sleep: do all that we can do now */
 	} wait;
 	/* The line where an answer to the message just received would begin. It is prefetched
 	 * when the call leaves; NULL: no answer is expected. The line may be unmapped by then:
@@ -380,7 +380,7 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id);
 void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *view);
 /* Poll its ring from now on: a peer's when it is connected, our own from its first message.
  * Locked. */
-void shm_peer_look_at(struct shm *s, struct shm_peer *p);
+void shm_peer_poll(struct shm *s, struct shm_peer *p);
 /* Map what its owner has extended the region by. False: it cannot be mapped, and the peer will
  * be given up. Holds our lock, or the peer's. */
 bool shm_peer_follow_any(struct shm *s, struct shm_peer *p);

@@ -20,7 +20,7 @@
 
 #define PAUSE_MOST_MS 32
 #define QUIET_MOST    8
-#define LOOK_MS       4 /* between polls of our rings after leaves from a biased lock */
+#define POLL_MS       4 /* between polls of our rings after leaves from a biased lock */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
@@ -96,7 +96,7 @@ static void helper_poll(struct shm_helper *l, bool unused)
 	struct ptl_ni *ni = l->s->ni;
 	uint32_t rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
 
-	if (rounds == l->look_rounds && !shm_attends(&ni->view) &&
+	if (rounds == l->polled_rounds && !shm_attends(&ni->view) &&
 	    (unused || shm_rings_pending(l->s))) {
 		ptl_lock(ni);
 		if (unused)
@@ -105,29 +105,29 @@ static void helper_poll(struct shm_helper *l, bool unused)
 		rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
 		ptl_leave(ni);
 	}
-	l->look_rounds = rounds;
+	l->polled_rounds = rounds;
 }
 
-/* Poll every LOOK_MS while the application goes on leaving. The state steps from UNSEEN to
- * LOOKED to ASLEEP, with a poll for each step and a last one after it. A thread that left on
+/* Poll every POLL_MS while the application goes on leaving. The state steps from UNSEEN to
+ * POLLED to ASLEEP, with a poll for each step and a last one after it. A thread that left on
  * an older value of the state may have missed a step. A poll later than its leave by at least
- * one LOOK_MS then follows. */
-static void look_after_leaves(struct shm_helper *l)
+ * one POLL_MS then follows. */
+static void poll_after_leaves(struct shm_helper *l)
 {
 	uint32_t left = atomic_load(&l->s->left);
 
-	if (base_now_ns() < l->look_at)
+	if (base_now_ns() < l->poll_at)
 		return;
-	helper_poll(l, left == SHM_LEFT_LOOKED);
-	l->look_at = base_now_ns() + LOOK_MS * 1000000ull;
-	l->looks = left != SHM_LEFT_ASLEEP;
-	if (l->looks)
+	helper_poll(l, left == SHM_LEFT_POLLED);
+	l->poll_at = base_now_ns() + POLL_MS * 1000000ull;
+	l->poll_owed = left != SHM_LEFT_ASLEEP;
+	if (l->poll_owed)
 		atomic_compare_exchange_strong(&l->s->left, &left, left - 1);
 }
 
-static bool looks(const struct shm_helper *l)
+static bool polls_for_leaves(const struct shm_helper *l)
 {
-	return l->looks ||
+	return l->poll_owed ||
 	       atomic_load_explicit(&l->s->left, memory_order_relaxed) != SHM_LEFT_ASLEEP;
 }
 
@@ -152,8 +152,8 @@ static void *shm_helper_main(void *arg)
 	ptl_lock_never_bias(ni);
 	for (;;) {
 		wait = atomic_load(&l->kicked) ? l->pause_ms : -1;
-		if ((wait < 0 || wait > LOOK_MS) && looks(l))
-			wait = LOOK_MS;
+		if ((wait < 0 || wait > POLL_MS) && polls_for_leaves(l))
+			wait = POLL_MS;
 		callers = false;
 		for (uint32_t i = 0; i < MAX_CALLERS; i++)
 			callers |= l->caller[i].fd >= 0;
@@ -177,8 +177,8 @@ static void *shm_helper_main(void *arg)
 		}
 		if (callers)
 			shm_hang_up_on_silent(l, asleep_at);
-		if (looks(l))
-			look_after_leaves(l);
+		if (polls_for_leaves(l))
+			poll_after_leaves(l);
 		if (atomic_load(&l->kicked))
 			background(l);
 		else

@@ -35,9 +35,9 @@ struct shm_helper {
 	uint32_t rounds; /* the application's progress rounds at the last check */
 	uint32_t quiet;  /* checks in a row that found no long message */
 	int pause_ms;
-	bool looks;           /* one more poll is due before it may sleep */
-	uint64_t look_at;     /* when the next poll is due */
-	uint32_t look_rounds; /* `rounds` at the last poll */
+	bool poll_owed;         /* one more poll is due before it may sleep */
+	uint64_t poll_at;       /* when the next poll is due */
+	uint32_t polled_rounds; /* `rounds` at the last poll */
 	struct caller caller[MAX_CALLERS];
 };
 

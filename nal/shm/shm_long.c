@@ -457,7 +457,7 @@ static bool comes_back(const struct job *j)
  * fill a slot unless it never gets to it. */
 static uint64_t patience(const struct job *j, bool inside)
 {
-	if (j->s->wait.last_look || !use_pipe(j))
+	if (j->s->wait.final_poll || !use_pipe(j))
 		return 0;
 	return !inside ? BETWEEN_NS : j->s->ni->spin_ns ? PATIENCE_NS : TURN_NS;
 }
@@ -644,7 +644,7 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 /* Messages polled of each list in a pass. The pipe holds chunks of the SHM_SLOTS oldest
  * messages at most. Others before them are complete and wait for a ring message, which is
  * processed between passes. */
-#define LOOKS_MOST (2 * SHM_SLOTS)
+#define MESSAGES_MOST (2 * SHM_SLOTS)
 
 static bool step_deliveries(struct shm *s, uint32_t i, bool help)
 {
@@ -655,7 +655,7 @@ static bool step_deliveries(struct shm *s, uint32_t i, bool help)
 
 	x.n = 0;
 	x.bytes = 0;
-	for (int looks = 0; i < v->ndeliveries && looks < LOOKS_MOST; looks++) {
+	for (int n = 0; i < v->ndeliveries && n < MESSAGES_MOST; n++) {
 		uint32_t next = v->delivery[i].next;
 
 		any |= as_target(s, i, help, &j) && step(&j, &x);
@@ -676,7 +676,7 @@ static bool step_ops(struct shm *s, uint32_t i, bool help)
 
 	x.n = 0;
 	x.bytes = 0;
-	for (int looks = 0; i < v->ops && looks < LOOKS_MOST; looks++) {
+	for (int n = 0; i < v->ops && n < MESSAGES_MOST; n++) {
 		uint32_t next = v->op[i].next;
 
 		any |= as_initiator(s, i, help, &j) && step(&j, &x);

@@ -181,13 +181,13 @@ void shm_peer_count_cores(struct shm *s)
 
 /* ---- coming and going ------------------------------------------------------------------------ */
 
-void shm_peer_look_at(struct shm *s, struct shm_peer *p)
+void shm_peer_poll(struct shm *s, struct shm_peer *p)
 {
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
 
-	if (p->looked_at)
+	if (p->polled)
 		return;
-	p->looked_at = true;
+	p->polled = true;
 	atomic_store_explicit(&s->live[n], p->index, memory_order_relaxed);
 	atomic_store_explicit(&s->nlive, n + 1, memory_order_release);
 }
@@ -230,7 +230,7 @@ void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *vie
 	p->eager = p->out.count * SHM_LINE / 4;
 	p->state = SHM_LIVE;
 	if (p->index != SHM_SELF)
-		shm_peer_look_at(s, p);
+		shm_peer_poll(s, p);
 	st->os_pid = (uint32_t)p->pid;
 	st->flags = p->cma ? PTL_PEER_CMA : 0;
 	strcpy(st->nal, "shm");

@@ -150,7 +150,7 @@ void shm_ring_reset(struct shm_ring *r, bool bounded)
 	atomic_store_explicit(&ch->want_space, 0, memory_order_relaxed);
 	ch->pad_from = ch->pad_to = 0;
 	__atomic_store_n(&r->lazy_to, 0, __ATOMIC_RELAXED);
-	ch->messages = ch->head_seen = ch->looked = 0;
+	ch->messages = ch->head_seen = ch->head_read_at = 0;
 	memset(ch->claims, 0, sizeof(ch->claims));
 	memset(ch->slot, 0, sizeof(ch->slot));
 	atomic_store_explicit(&ch->slots_busy, 0, memory_order_relaxed);

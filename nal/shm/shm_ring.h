@@ -48,7 +48,7 @@ struct shm_channel {
 	/* written by the producer, under the lock of the producer's own region */
 	_Alignas(64) uint64_t tail; /* lines written */
 	uint64_t head_seen;         /* head when last read */
-	uint64_t looked;            /* tail when head was last read in order to start over */
+	uint64_t head_read_at;      /* tail when head was last read in order to start over */
 	uint64_t pad_from, pad_to;  /* lines skipped at the end of the last lap that had any */
 	/* 1: the producer has something that did not fit */
 	_Alignas(64) _Atomic uint32_t want_space;
@@ -163,13 +163,13 @@ static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 
 /* Check whether the consumer has consumed everything. Rarely, as the line belongs to the
  * consumer. */
-static inline void shm_ring_look_empty(struct shm_ring *r)
+static inline void shm_ring_read_head(struct shm_ring *r)
 {
 	struct shm_channel *ch = r->ch;
 
-	if (shm_ring_at(r) < r->lap || ch->tail - ch->looked < r->lap)
+	if (shm_ring_at(r) < r->lap || ch->tail - ch->head_read_at < r->lap)
 		return;
-	ch->looked = ch->tail;
+	ch->head_read_at = ch->tail;
 	/* acquire: see shm_ring_room_behind */
 	ch->head_seen = __atomic_load_n(&ch->head, __ATOMIC_ACQUIRE);
 }
@@ -180,7 +180,7 @@ static inline bool shm_ring_room_behind(struct shm_ring *r, uint32_t size, uint3
 {
 	uint64_t need;
 
-	shm_ring_look_empty(r);
+	shm_ring_read_head(r);
 	*skip = shm_ring_skip(r, size);
 	need = r->ch->tail + *skip + shm_lines(size, *skip ? 0 : shm_ring_at(r));
 

@@ -514,7 +514,7 @@ struct ahead {
 	struct ptl_ahead of[AHEAD];
 };
 
-static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
+static void prefetch_behind(const struct run *x, struct ahead *a, uint64_t head)
 {
 	const struct ptl_view *v = x->e->v;
 
@@ -688,7 +688,7 @@ static unsigned int APART run_ring(struct run *x, unsigned int most, bool plainl
 			break; /* our own ring is full of answers: process those first */
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): users keeps it mapped */
 		if (x->e->v->r->hashed > PTL_MATCH_FAR)
-			look_ahead(x, &ahead, head);
+			prefetch_behind(x, &ahead, head);
 		if (m.kind != SHM_PAD) {
 			run_message(x, &m, payload, declined);
 			if (x->denied)

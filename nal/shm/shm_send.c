@@ -249,7 +249,7 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 	struct ptl_region *r = p->view.r;
 
 	if (p->index == SHM_SELF)
-		shm_peer_look_at(s, p); /* leaving processes it */
+		shm_peer_poll(s, p); /* leaving processes it */
 	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
 		return;
 	if (!(atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED))
@@ -273,7 +273,7 @@ static void wake_sleeping_target(struct shm *s, struct shm_peer *p)
 	struct ptl_region *r = p->view.r;
 
 	if (p->index == SHM_SELF)
-		shm_peer_look_at(s, p);
+		shm_peer_poll(s, p);
 	if (p->index == SHM_SELF || p->state != SHM_LIVE)
 		return;
 	/* a sleeper has given up the bias before, and polled once more */

@@ -22,10 +22,10 @@
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
 
-#define THREADS_MOST 1024      /* of the process; a lock holder is mostly among the first two */
-#define LONGEST_NS   100000000 /* if it gets no core sooner, it is let run again */
-#define LOOK_US      50
-#define STACK_BYTES  (32 * 1024)
+#define THREADS_MOST  1024      /* of the process; a lock holder is mostly among the first two */
+#define LONGEST_NS    100000000 /* if it gets no core sooner, it is let run again */
+#define STOP_CHECK_US 50
+#define STACK_BYTES   (32 * 1024)
 
 struct tracing {
 	_Alignas(16) char stack[STACK_BYTES]; /* the tracer's */
@@ -63,7 +63,7 @@ static int trace(void *arg)
 			any = true;
 	while (any && !reached(x) && base_now_ns() < end) {
 		fail_over();
-		usleep(LOOK_US);
+		usleep(STOP_CHECK_US);
 	}
 	return 0;
 }

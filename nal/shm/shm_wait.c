@@ -18,14 +18,14 @@
 #define SLEEP_MOST_NS 250000000ull
 #define SPIN_LEAST_NS 4000 /* the cost of a sleep and a wake-up */
 #define DRAIN_NS      5000 /* by then a store has been seen by all (base/barrier.h) */
-#define LOOKS         16   /* polls in a round */
+#define POLLS         16   /* polls in a round */
 /* how long to yield before a sleep: see SPIN_US in shm_peer.c */
 #define TURNS_NS      1000000
 #define NO_TURNS_MOST 63
 #define OUTSIDE       64 /* yields without the lock after one in which another thread wanted it */
 #define LATE_NS       (2 * SPIN_LEAST_NS) /* a message waits for half a turn on average */
 #define LATE_TURNS    4 /* yields that came back after more than LATE_NS, before a sleep */
-#define LOOK_EVERY                                                                                 \
+#define SHARE_CHECK_EVERY                                                                          \
 	8192 /* waits between checks of our share of the core: no system call on the fast path */
 #define WINDOW_NS      100000000ull  /* shortest time to judge the share by */
 #define CROWD_LEAST_NS 200000000ull  /* how long not to spin when others took too much, ... */
@@ -61,11 +61,11 @@ static uint64_t judge_anew(struct shm_wait *w, uint64_t now)
 
 /* Check whether others run where this thread wants to. A process that needs the core takes
  * half of the time, continuously. */
-static void look_for_crowd(struct shm_wait *w, uint64_t now)
+static void check_share_of_core(struct shm_wait *w, uint64_t now)
 {
 	uint64_t wall = now - w->seen_at;
 
-	w->waits = LOOK_EVERY;
+	w->waits = SHARE_CHECK_EVERY;
 	if (wall < WINDOW_NS)
 		return;
 	if (judge_anew(w, now) < wall / 3 || wall > 100 * WINDOW_NS) {
@@ -124,10 +124,10 @@ static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	/* A slot may have been filled or emptied before we were counted. Pairs with the fence
 	 * in shm_long.c. */
 	atomic_thread_fence(memory_order_seq_cst);
-	shm_of(ni)->wait.last_look = true;
+	shm_of(ni)->wait.final_poll = true;
 	if (shm_long_any(shm_of(ni)) && shm_long_step(shm_of(ni)))
 		ns = 0;
-	shm_of(ni)->wait.last_look = false;
+	shm_of(ni)->wait.final_poll = false;
 	if (ni->nnets && ns) {
 		uint64_t until = ptl_nets_arm(ni);
 
@@ -228,12 +228,12 @@ static bool yield_some(struct shm *s, uint64_t now, uint64_t deadline, bool *lef
 }
 
 /* Poll some more times, without the overhead of a round. */
-static void look_out(struct shm *s)
+static void poll_rings(struct shm *s)
 {
 	/* a poll of a network takes as long as several of the rings */
 	if (shm_long_any(s) || atomic_load_explicit(&s->ni->polled, memory_order_relaxed))
 		return;
-	for (int i = 0; i < LOOKS && !ptl_lock_contended(s->ni->view.r); i++) {
+	for (int i = 0; i < POLLS && !ptl_lock_contended(s->ni->view.r); i++) {
 		if (shm_rings_pending(s))
 			return;
 		/* Each poll takes the line away from its next writer, and the core's other
@@ -264,7 +264,7 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	if (ni->spin_ns && w->waits && w->oversubscribed_until == 0 && idle % 16) {
 		if (idle == 1)
 			w->waits--;
-		look_out(s);
+		poll_rings(s);
 		return false;
 	}
 	now = base_now_ns();
@@ -275,7 +275,7 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 		judge_anew(w, now);
 	}
 	if (!w->waits)
-		look_for_crowd(w, now);
+		check_share_of_core(w, now);
 	if (shm_of(ni)->unsure && now - w->since >= DRAIN_NS)
 		shm_settle_unsure(shm_of(ni));
 	spin = budget(s, now);

@@ -232,7 +232,7 @@ static const char *get_buffers(struct verbs *v, uint32_t most)
 		return "no receive buffers can be registered: the limit of locked memory (ulimit "
 		       "-l) is too "
 		       "low";
-	rdma_look_at_lock("verbs");
+	rdma_warn_of_lock_limit("verbs");
 	v->spare = malloc(v->buffers * sizeof(*v->spare));
 	if (!v->spare)
 		return "out of memory";

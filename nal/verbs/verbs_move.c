@@ -16,15 +16,16 @@
 #include "base/cpu.h"
 #include "nal/verbs/verbs.h"
 
-#define BATCH      16
-#define POLL_MOST  128  /* completions of one round */
-#define LOOK_EVERY 1024 /* rounds between polls of the connection manager, which are system calls */
-#define LOOK_OFTEN 4    /* while somebody is being connected */
-#define PAGE       4096u
-#define LIBRARIES  1536 /* records of libibverbs and librdmacm for a connection, about */
-#define SOON_NS    10000000ull
-#define SERIALS    0x0fffffffu
-#define RESTOCK    16u /* receive buffers given back at a time */
+#define BATCH     16
+#define POLL_MOST 128 /* completions of one round */
+#define CM_POLL_EVERY                                                                              \
+	1024            /* rounds between polls of the connection manager, which are system calls */
+#define CM_POLL_OFTEN 4 /* while somebody is being connected */
+#define PAGE          4096u
+#define LIBRARIES     1536 /* records of libibverbs and librdmacm for a connection, about */
+#define SOON_NS       10000000ull
+#define SERIALS       0x0fffffffu
+#define RESTOCK       16u /* receive buffers given back at a time */
 
 /* The kind of a completion: a receive buffer, or else a connection's work request. A quiet
  * request completes only if it failed. */
@@ -58,7 +59,7 @@ static int path_ready(struct verbs *v, struct verbs_path *w)
 	if (!w->wanted && !(c && c->state == VERBS_UP)) {
 		w->wanted = true;
 		v->calling++;
-		v->rounds = LOOK_EVERY;
+		v->rounds = CM_POLL_EVERY;
 	}
 	if (!c && w->call_at <= base_now_ns())
 		verbs_call(v, w);
@@ -308,9 +309,9 @@ static void work_completed(struct verbs *v, const struct ibv_wc *wc)
 		rdma_sent(&v->rdma, wr->item, end, c->why);
 }
 
-static bool time_to_look(struct verbs *v)
+static bool cm_poll_due(struct verbs *v)
 {
-	if (++v->rounds < (v->calling || v->unproven ? LOOK_OFTEN : LOOK_EVERY))
+	if (++v->rounds < (v->calling || v->unproven ? CM_POLL_OFTEN : CM_POLL_EVERY))
 		return false;
 	v->rounds = 0;
 	return true;
@@ -361,7 +362,7 @@ unsigned int verbs_poll(void *link)
 	/* not before everything that arrived was processed */
 	if (k < BATCH && v->restless)
 		verbs_reap(v, base_now_ns());
-	if (time_to_look(v))
+	if (cm_poll_due(v))
 		n += poll_completions(v);
 	return n;
 }
@@ -386,7 +387,7 @@ bool verbs_arm(void *link, uint64_t *within_ns)
 	uint64_t now = base_now_ns(), next;
 
 	if (poll(p, 2, 0) > 0) {
-		v->rounds = LOOK_EVERY;
+		v->rounds = CM_POLL_EVERY;
 		return false;
 	}
 	next = verbs_path_calls(v, now);

@@ -218,7 +218,7 @@ static int take_event(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, 
 	return err;
 }
 
-enum { VAIN_LOOKS = 8, VAIN_NS = 100000 };
+enum { VAIN_POLLS = 8, VAIN_NS = 100000 };
 
 /*
  * Call after a poll that did not wait. A thread that polls in vain many times within a short
@@ -226,7 +226,7 @@ enum { VAIN_LOOKS = 8, VAIN_NS = 100000 };
  * and would get it only after a time slice of milliseconds. Locked. True: yield, after the
  * unlock.
  */
-static inline bool looks_in_vain(struct ptl_ni *ni, bool found)
+static inline bool polls_in_vain(struct ptl_ni *ni, bool found)
 {
 	if (ni->spin_ns)
 		return false;
@@ -236,7 +236,7 @@ static inline bool looks_in_vain(struct ptl_ni *ni, bool found)
 	}
 	if (ni->vain++ == 0)
 		ni->vain_since = base_now_ns();
-	if (ni->vain < VAIN_LOOKS)
+	if (ni->vain < VAIN_POLLS)
 		return false;
 	ni->vain = 0;
 	return base_now_ns() - ni->vain_since < VAIN_NS;
@@ -265,7 +265,7 @@ static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
 		/* events that come while a thread waits belong to that thread */
 		if (!eq_awaited(ni, eq_handle))
 			err = take_event(ni, eq, event, remove);
-		turn = looks_in_vain(ni, err != PTL_EQ_EMPTY);
+		turn = polls_in_vain(ni, err != PTL_EQ_EMPTY);
 	}
 	ptl_leave(ni);
 	if (turn)
@@ -285,14 +285,14 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Queue i; valid after look_up_queues() and until the lock is released. */
+/* Queue i; valid after find_queues() and until the lock is released. */
 static inline struct ptl_eq *eq_at(struct ptl_ni *ni, const struct ptl_wait *w, int i)
 {
 	return i < FEW ? w->eq[i] : ptl_eq_of(ni, w->eqs[i]);
 }
 
 /* Look the queues up. PTL_EQ_INVALID: queue w->which is not one of this interface. */
-static int look_up_queues(struct ptl_ni *ni, struct ptl_wait *w)
+static int find_queues(struct ptl_ni *ni, struct ptl_wait *w)
 {
 	for (int i = 0; i < w->n; i++) {
 		struct ptl_eq *eq = NULL;
@@ -358,7 +358,7 @@ static inline void end_wait(struct ptl_ni *ni, const struct ptl_wait *w)
 	*at = w->next;
 }
 
-enum { WATCH_ROUNDS = 64, WORD_LOOKS = 2 };
+enum { WATCH_ROUNDS = 64, WORD_POLLS = 2 };
 
 /* After a poll of everything else in vain: keep polling the watched word? */
 static inline bool watches(const struct ptl_ni *ni, const struct ptl_wait *w, unsigned int rounds)
@@ -372,7 +372,7 @@ static inline bool watches(const struct ptl_ni *ni, const struct ptl_wait *w, un
 		most /= 8;
 	if (rounds >= most || ptl_lock_contended(ni->view.r))
 		return false;
-	for (int i = 0; i < WORD_LOOKS; i++) {
+	for (int i = 0; i < WORD_POLLS; i++) {
 		/* acquire: pairs with the release of the process that wrote it */
 		if (__atomic_load_n(w->word, __ATOMIC_ACQUIRE) >= w->least)
 			return false;
@@ -419,7 +419,7 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 		if (any)
 			idle = 0;
 		released = ni->nal->idle(ni, any ? 0 : ++idle, end);
-		err = released ? look_up_queues(ni, w) : PTL_EQ_EMPTY;
+		err = released ? find_queues(ni, w) : PTL_EQ_EMPTY;
 		if (released && err != PTL_OK)
 			break;
 	}
@@ -445,11 +445,11 @@ static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 	if (!ni)
 		return PTL_EQ_INVALID;
 	w->eq = few;
-	err = look_up_queues(ni, w);
+	err = find_queues(ni, w);
 	if (err == PTL_OK) {
 		err = wait_any(ni, w, timeout);
 		if (timeout == 0)
-			turn = looks_in_vain(ni, err != PTL_EQ_EMPTY);
+			turn = polls_in_vain(ni, err != PTL_EQ_EMPTY);
 	}
 	ptl_leave(ni);
 	w->eq = NULL;

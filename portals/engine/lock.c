@@ -21,7 +21,7 @@
 
 #define SPIN       200 /* polls of a thread that is to hand over */
 #define SPIN_NS    5000
-#define LOOKS      16      /* polls between two loads of the clock */
+#define POLLS      16      /* polls between two loads of the clock */
 #define TURNS      8       /* yields before a sleep */
 #define SLEEP_NS   1000000 /* between checks that the holder lives */
 #define SEEN_NS    20000   /* far longer than a store takes to be visible */
@@ -307,7 +307,7 @@ static bool take_soon(struct ptl_region *r)
 	uint32_t held;
 
 	for (int turns = 0; turns < TURNS;) {
-		for (int i = 0; i < LOOKS; i++) {
+		for (int i = 0; i < POLLS; i++) {
 			held = atomic_load_explicit(&r->lock, memory_order_relaxed);
 			if (held & PTL_LOCK_BIASED)
 				return false;

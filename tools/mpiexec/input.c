@@ -50,7 +50,7 @@ static void rank_ready(struct watch *watch, uint32_t events)
 	len -= (size_t)n;
 	if (!len) {
 		loop_remove(&to_rank);
-		input_look_again();
+		input_check_again();
 	}
 }
 
@@ -59,9 +59,9 @@ static void rank_ready(struct watch *watch, uint32_t events)
  * process, which will soon read it. But nothing tells us if we come to the foreground before
  * that. So check again in a moment, as long as there is input.
  */
-static void look_later(void)
+static void check_input_later(void)
 {
-	loop_timer(&later, 0.1, input_look_again);
+	loop_timer(&later, 0.1, input_check_again);
 }
 
 static void tty_ready(struct watch *watch, uint32_t events)
@@ -71,7 +71,7 @@ static void tty_ready(struct watch *watch, uint32_t events)
 	(void)watch;
 	/* in the background, reading would stop mpiexec */
 	if (!(events & EPOLLHUP) && tcgetpgrp(0) != getpgrp()) {
-		look_later();
+		check_input_later();
 		return;
 	}
 	n = read(0, bytes, sizeof(bytes));
@@ -109,10 +109,10 @@ void input_started(void)
 		return;
 	close(child_end);
 	child_end = -1;
-	input_look_again();
+	input_check_again();
 }
 
-void input_look_again(void)
+void input_check_again(void)
 {
 	if (to_child < 0 || len)
 		return;

@@ -15,6 +15,6 @@ int input_open(void);
 void input_started(void);
 
 /* mpiexec was stopped and continued, and may be in the foreground now. */
-void input_look_again(void);
+void input_check_again(void);
 
 #endif

@@ -276,7 +276,7 @@ static void take_signal(int sig)
 		break;
 	case SIGCONT:
 		signal_ranks(SIGCONT);
-		input_look_again();
+		input_check_again();
 		break;
 	default:
 		signal_ranks(sig);

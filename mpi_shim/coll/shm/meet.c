@@ -352,7 +352,7 @@ bool mpi_shmcoll_arrive(struct mpi_shmcoll *h, int *rc)
 	/* the missing ranks may be running now, and a yield would only bring back a rank that
 	 * waits as well */
 	if ((uint32_t)missing < h->processors && !keeps_from_running(h, cpu))
-		mpi_shmcoll_look_out(h);
+		mpi_shmcoll_poll_release(h);
 	return false;
 }
 

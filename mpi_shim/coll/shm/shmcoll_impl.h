@@ -268,7 +268,7 @@ int mpi_shmcoll_missing(const struct mpi_shmcoll *h, int rank);
 /* Wait until *word >= least. MPI_ERR_PROC_ABORTED: a rank that could have made it so has died. */
 int mpi_shmcoll_await(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least);
 /* Poll for the release, at most as long as a process switch takes. It must be awaited still. */
-void mpi_shmcoll_look_out(const struct mpi_shmcoll *h);
+void mpi_shmcoll_poll_release(const struct mpi_shmcoll *h);
 /* Whether this process takes part in barriers ordered by others (base_barrier_all()). */
 bool mpi_shmcoll_can_order_all(void);
 /* Wake the ranks that sleep, after a write that others may wait for. */

@@ -26,9 +26,9 @@
 
 #define PATIENCE_MOST_NS  1000000
 #define PATIENCE_LEAST_NS 5000
-#define LOOKS             20   /* polls between two rounds of progress, with a processor */
+#define POLLS             20   /* polls between two rounds of progress, with a processor */
 #define TURNS             8    /* yields between two rounds of progress */
-#define LOOK_OUT_NS       2000 /* a yield takes at least as long */
+#define POLL_RELEASE_NS   2000 /* a yield takes at least as long */
 /* by then a store is seen, almost always; if not, a sleep has an end */
 #define SEEN_NS 5000
 
@@ -45,13 +45,13 @@ static bool from_portals(const struct mpi_shmcoll *h, const _Atomic uint64_t *wo
 }
 
 /* Poll a few times, or once after a yield. */
-static bool look_at_word(const struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
+static bool poll_word(const struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	if (!h->spin) {
 		sched_yield();
 		return word_reached(word, least);
 	}
-	for (int i = 0; i < LOOKS; i++) {
+	for (int i = 0; i < POLLS; i++) {
 		base_cpu_relax();
 		if (word_reached(word, least))
 			return true;
@@ -74,7 +74,7 @@ static bool be_patient(const struct mpi_shmcoll *h, const _Atomic uint64_t *word
 
 		if (mpi_world.threaded)
 			mpi_unlock();
-		done = watch && i > 1 ? word_reached(word, least) : look_at_word(h, word, least);
+		done = watch && i > 1 ? word_reached(word, least) : poll_word(h, word, least);
 		if (mpi_world.threaded)
 			mpi_lock();
 		if (done)
@@ -91,7 +91,7 @@ static bool be_patient(const struct mpi_shmcoll *h, const _Atomic uint64_t *word
 	}
 }
 
-void mpi_shmcoll_look_out(const struct mpi_shmcoll *h)
+void mpi_shmcoll_poll_release(const struct mpi_shmcoll *h)
 {
 	uint64_t since;
 
@@ -101,7 +101,7 @@ void mpi_shmcoll_look_out(const struct mpi_shmcoll *h)
 	do
 		base_cpu_relax();
 	while (!word_reached(&h->shared->release, h->number << MPI_SHMCOLL_MARK_BITS) &&
-	       base_now_ns() - since < LOOK_OUT_NS);
+	       base_now_ns() - since < POLL_RELEASE_NS);
 }
 
 /* Adapt the patience of the next wait to the one that has ended. */

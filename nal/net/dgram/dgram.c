@@ -261,7 +261,7 @@ bool dgram_run(struct dgram *m, uint64_t now)
 	bool answered;
 
 	if (due <= now)
-		silence_look(&m->silence, due, now, m->cfg.dead_ns);
+		silence_check(&m->silence, due, now, m->cfg.dead_ns);
 	m->now = now;
 	m->full = false;
 	if ((m->ready == NET_NONE && now > m->late.at) || m->ahead ||

@@ -323,7 +323,7 @@ void rdma_reg_free(struct rdma *d);
 uint64_t rdma_may_lock(void);
 /* Warn if too few of them are left. Called when the NAL or provider `who` has registered what
  * it always needs. */
-void rdma_look_at_lock(const char *who);
+void rdma_warn_of_lock_limit(const char *who);
 #define RDMA_RAISE_LOCK                                                                            \
 	"raise the limit (ulimit -l unlimited, memlock in /etc/security/limits.conf, "             \
 	"LimitMEMLOCK of a service)"

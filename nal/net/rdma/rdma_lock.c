@@ -48,7 +48,7 @@ static uint64_t locked(void)
 	return kib * 1024;
 }
 
-void rdma_look_at_lock(const char *who)
+void rdma_warn_of_lock_limit(const char *who)
 {
 	uint64_t limit = rdma_may_lock(), taken;
 

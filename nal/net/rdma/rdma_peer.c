@@ -187,7 +187,7 @@ void rdma_check(struct rdma *d)
 {
 	bool any = rdma_reg_check(d);
 
-	silence_look(&d->silence, d->check_at, net_now(&d->net), d->dead_ns);
+	silence_check(&d->silence, d->check_at, net_now(&d->net), d->dead_ns);
 	for (uint32_t i = 0; i < d->npeers; i++) {
 		if (d->peer[i]->awaited)
 			rdma_await(d, d->peer[i]); /* still? */

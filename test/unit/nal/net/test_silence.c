@@ -31,7 +31,7 @@ static uint64_t looks(int n, uint64_t late)
 
 	while (n--) {
 		now += EVERY + late;
-		silence_look(&s, now - late, now, DEAD);
+		silence_check(&s, now - late, now, DEAD);
 	}
 	return now - silence_since(&s, since);
 }
@@ -60,7 +60,7 @@ static void what_was_heard_after_a_stop_is_not_older(void **state)
 	(void)state;
 	now += 10 * DEAD;
 	heard = now - 1;
-	silence_look(&s, now - 10 * DEAD, now, DEAD);
+	silence_check(&s, now - 10 * DEAD, now, DEAD);
 	assert_int_equal(silence_since(&s, heard), now);
 }
 

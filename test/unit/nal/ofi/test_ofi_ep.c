@@ -273,7 +273,7 @@ bool ofi_reads_well(const struct fi_info *i)
 	return false;
 }
 
-void rdma_look_at_lock(const char *who)
+void rdma_warn_of_lock_limit(const char *who)
 {
 	assert_string_equal(who, "stub");
 	/* the buffers that it registers are among what is locked then */

@@ -243,7 +243,7 @@ static void old_headers_are_no_messages(void **state)
 	/* as if that had gone on */
 	lap = channel.tail / LINES;
 	channel.tail = channel.head = channel.tail - lap * LINES + (1ull << 32);
-	channel.head_seen = channel.looked = channel.tail;
+	channel.head_seen = channel.head_read_at = channel.tail;
 	assert_true(put(0));
 	for (int i = 0; i < LINES; i++) {
 		assert_int_not_equal(shm_ring_line(&in, channel.tail)->seq,
