@@ -86,7 +86,7 @@ static void landed(void *user, uint32_t peer, void *cookie, enum net_status stat
 static bool make(struct side *s, struct side *other, uint64_t id, size_t memory)
 {
 	const struct dgram_ops ops = {
-		.room = room, .transmit = transmit, .deliver = deliver, .landed = landed
+		.room = room, .transmit = transmit, .deliver = deliver, .delivered = landed
 	};
 	struct dgram_cfg cfg;
 

@@ -6,10 +6,10 @@
  * disagree get an error that says so.
  *
  * The mark. Each communicator keeps a hash of all calls on it. Bits of the hash travel with
- * whatever the ranks exchange anyway. The flags of shared memory carry 16 bits (shm/meet.c).
- * The header data of messages carry the kind and 7 bits, those of short messages 32 more
- * (protocol.h). A rank that sees a mark other than its own has found ranks that disagree. They
- * disagree now, or since an earlier call in which nobody could see it.
+ * whatever the ranks exchange anyway. The flags of shared memory carry 16 bits
+ * (shm/node_barrier.c). The header data of messages carry the kind and 7 bits, those of short
+ * messages 32 more (protocol.h). A rank that sees a mark other than its own has found ranks
+ * that disagree. They disagree now, or since an earlier call in which nobody could see it.
  *
  * The waits. Ranks that disagree may wait for each other by different means; then nobody sees a
  * mark. So each rank also writes its last calls next to its flags, and a peer that waits for

@@ -76,12 +76,12 @@ static void wake_waiters(struct mpi_win_control *c, _Atomic uint32_t *word)
 }
 
 static int wait_mapped(struct mpi_win *win, struct mpi_win_control *c, _Atomic uint32_t *word,
-		       uint32_t turn)
+		       uint32_t ticket)
 {
 	uint32_t seen;
 	int dead;
 
-	for (int i = 0; (seen = atomic_load_explicit(word, memory_order_acquire)) != turn; i++) {
+	for (int i = 0; (seen = atomic_load_explicit(word, memory_order_acquire)) != ticket; i++) {
 		if (i < SPINS)
 			continue;
 		mpi_progress(false);
@@ -101,8 +101,8 @@ static int wait_mapped(struct mpi_win *win, struct mpi_win_control *c, _Atomic u
 
 static int take_mapped(struct mpi_win *win, struct mpi_win_control *c, bool exclusive)
 {
-	uint32_t turn = atomic_fetch_add(&c->users, 1);
-	int err = wait_mapped(win, c, exclusive ? &c->write : &c->read, turn);
+	uint32_t ticket = atomic_fetch_add(&c->users, 1);
+	int err = wait_mapped(win, c, exclusive ? &c->write : &c->read, ticket);
 
 	if (!err && !exclusive) {
 		atomic_fetch_add(&c->read, 1);
@@ -145,12 +145,12 @@ static int add_to_lock(struct mpi_win *win, struct mpi_win_target *t, size_t off
 static int take_far(struct mpi_win *win, struct mpi_win_target *t, bool exclusive)
 {
 	uint64_t ns = NAP_LEAST;
-	uint32_t turn, now;
-	int err = add_to_lock(win, t, OFFSET(users), 1, &turn), dead;
+	uint32_t ticket, now;
+	int err = add_to_lock(win, t, OFFSET(users), 1, &ticket), dead;
 
 	while (!err) {
 		err = add_to_lock(win, t, exclusive ? OFFSET(write) : OFFSET(read), 0, &now);
-		if (err || now == turn)
+		if (err || now == ticket)
 			break;
 		dead = any_dead(win);
 		if (dead >= 0)

@@ -73,7 +73,7 @@ struct net_in {
 struct net_delivery {
 	struct net_mem mem;
 	uint64_t length; /* 1 to body_len: the first bytes of the body; the rest is not sent */
-	void *cookie;    /* for landed() */
+	void *cookie;    /* for delivered() */
 };
 
 enum net_verdict {

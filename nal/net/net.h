@@ -64,7 +64,7 @@ struct net_link {
 };
 
 /* A carrier of messages. Each function is called with the lock held and returns without
- * waiting; n->now is the time. The carrier calls net_deliver, net_landed, net_sent,
+ * waiting; n->now is the time. The carrier calls net_deliver, net_delivered, net_sent,
  * net_segments, net_up and net_peer_failed, as described in struct dgram_ops. */
 struct net_carrier {
 	/* The carrier reads the time itself, by net_now(), when something happens: a round
@@ -270,16 +270,16 @@ void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *msg);
 enum net_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *msg,
 				const struct net_in *in, struct net_delivery *delivery);
 /* A reply's delivery, or a put's body, is over. */
-void net_reply_landed(struct net *n, struct net_body *b, enum net_status s);
+void net_reply_delivered(struct net *n, struct net_body *b, enum net_status s);
 void net_put_sent(struct net *n, struct net_body *b, enum net_status s);
 ptl_ni_fail_t net_fail(enum net_status s);
 
 /* ---- net_serve.c ----------------------------------------------------------------------------- */
 
-/* dgram_ops.deliver, .landed, .sent */
+/* dgram_ops.deliver, .delivered, .sent */
 enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
 			     struct net_delivery *delivery);
-void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s);
+void net_delivered(void *user, uint32_t peer, void *cookie, enum net_status s);
 void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s);
 
 /* ---- net_failover.c -------------------------------------------------------------------------- */

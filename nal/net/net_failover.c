@@ -62,8 +62,8 @@ static struct net *failed_over_to(struct net *n, uint32_t peer, uint32_t *there)
 }
 
 /* Hand the operation of a message, if there is one, to the other NAL. */
-static void pass_operation(struct net *n, uint32_t peer, struct net *to, uint32_t there,
-			   const struct net_out *o)
+static void hand_to_next_nal(struct net *n, uint32_t peer, struct net *to, uint32_t there,
+			     const struct net_out *o)
 {
 	struct net_body *b = o->cookie;
 	struct net_msg m;
@@ -100,7 +100,7 @@ bool net_failover(void *user, uint32_t peer, const struct net_out *o)
 		n->peer[peer].stays = true;
 		return false;
 	}
-	pass_operation(n, peer, to, there, o);
+	hand_to_next_nal(n, peer, to, there, o);
 	return true;
 }
 

@@ -452,14 +452,14 @@ enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
 						      : serve_other(n, peer, in, delivery);
 }
 
-void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s)
+void net_delivered(void *user, uint32_t peer, void *cookie, enum net_status s)
 {
 	struct net_body *b = cookie;
 	struct net *n = user;
 
 	(void)peer;
 	if (b->l.kind == PTL_DELIVERY_REPLY) {
-		net_reply_landed(n, b, s);
+		net_reply_delivered(n, b, s);
 		return;
 	}
 	complete_body(n, b, s);

@@ -255,7 +255,7 @@ static void reply_over(struct net *n, const struct ptl_delivery *l, ptl_ni_fail_
 	ptl_op_free(e, op);
 }
 
-void net_reply_landed(struct net *n, struct net_body *b, enum net_status s)
+void net_reply_delivered(struct net *n, struct net_body *b, enum net_status s)
 {
 	reply_over(n, &b->l, net_fail(s));
 	net_expect(n, b->peer, -1);

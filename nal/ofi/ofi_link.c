@@ -66,15 +66,15 @@ static int link_send(void *link, void *path, struct rdma_packet *k)
 	ssize_t err;
 
 	if (k->len <= o->limits.copied && !(k->last && o->limits.ends_last)) {
-		err = k->bare ? fi_injectdata(o->ep, k->bytes, k->len, k->word, w->addr)
-			      : fi_inject(o->ep, k->bytes, k->len, w->addr);
+		err = k->headerless ? fi_injectdata(o->ep, k->bytes, k->len, k->word, w->addr)
+				    : fi_inject(o->ep, k->bytes, k->len, w->addr);
 		return err ? call_refused(o, "fi_inject", err) : 0;
 	}
 	k->link_word[RDMA_LINK_WORDS - 1] = word_of(w, OFI_PACKET);
-	err = k->bare ? fi_senddata(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, k->word,
-				    w->addr, k->link_word)
-		      : fi_send(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, w->addr,
-				k->link_word);
+	err = k->headerless ? fi_senddata(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL,
+					  k->word, w->addr, k->link_word)
+			    : fi_send(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, w->addr,
+				      k->link_word);
 	return begun(o, w, "fi_send", err);
 }
 

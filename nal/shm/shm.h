@@ -157,7 +157,7 @@ struct shm {
 		uint64_t oversubscribed_until, oversubscribed_ns;
 		/* Yields in the wait in progress, and how many came back late. Waits to skip
 		 * yielding for, now and after the next one that yields in vain. */
-		uint32_t turns, late, no_turns, no_turns_next;
+		uint32_t yields, late, no_yields, no_yields_next;
 		uint32_t outside; /* yields left that are made without the lock */
 		bool final_poll;  /* the last poll before a sleep: do all that we can do now */
 	} wait;

@@ -26,7 +26,7 @@
 	(512u * 1024) /* by one side alone: long enough to hide the cost of the system call */
 #define HALVES_LEAST (64u * 1024) /* bytes of the shortest message with a half for each side */
 #define PATIENCE_NS  20000        /* how long the destination leaves the pipe to a silent source */
-#define TURN_NS      100000       /* ... if the source may have to wait for the core */
+#define YIELD_NS     100000       /* ... if the source may have to wait for the core */
 #define BETWEEN_NS   1000         /* ... if it is outside: a process that polls is back by then */
 
 /* A long message as one process sees it. */
@@ -459,7 +459,7 @@ static uint64_t patience(const struct job *j, bool inside)
 {
 	if (j->s->wait.final_poll || !use_pipe(j))
 		return 0;
-	return !inside ? BETWEEN_NS : j->s->ni->spin_ns ? PATIENCE_NS : TURN_NS;
+	return !inside ? BETWEEN_NS : j->s->ni->spin_ns ? PATIENCE_NS : YIELD_NS;
 }
 
 /* Notify the other side of a filled or emptied slot before it sleeps. A side without CMA can

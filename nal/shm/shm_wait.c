@@ -20,16 +20,18 @@
 #define DRAIN_NS      5000 /* by then a store has been seen by all (base/barrier.h) */
 #define POLLS         16   /* polls in a round */
 /* how long to yield before a sleep: see SPIN_US in shm_peer.c */
-#define TURNS_NS      1000000
-#define NO_TURNS_MOST 63
-#define OUTSIDE       64 /* yields without the lock after one in which another thread wanted it */
-#define LATE_NS       (2 * SPIN_LEAST_NS) /* a message waits for half a turn on average */
-#define LATE_TURNS    4 /* yields that came back after more than LATE_NS, before a sleep */
+#define YIELDS_NS      1000000
+#define NO_YIELDS_MOST 63
+#define OUTSIDE        64 /* yields without the lock after one in which another thread wanted it */
+#define LATE_NS        (2 * SPIN_LEAST_NS) /* a message waits for half a turn on average */
+#define LATE_YIELDS    4 /* yields that came back after more than LATE_NS, before a sleep */
 #define SHARE_CHECK_EVERY                                                                          \
 	8192 /* waits between checks of our share of the core: no system call on the fast path */
-#define WINDOW_NS      100000000ull  /* shortest time to judge the share by */
-#define CROWD_LEAST_NS 200000000ull  /* how long not to spin when others took too much, ... */
-#define CROWD_MOST_NS  1600000000ull /* ... doubled each time it happens again, up to this */
+#define WINDOW_NS 100000000ull /* shortest time to judge the share by */
+#define OVERSUBSCRIBED_LEAST_NS                                                                    \
+	200000000ull /* how long not to spin when others took too much, ... */
+#define OVERSUBSCRIBED_MOST_NS                                                                     \
+	1600000000ull /* ... doubled each time it happens again, up to this */
 
 /* Return how long this thread has been ready to run while others ran, without the time that a
  * hypervisor took. 0: unknown. */
@@ -72,9 +74,10 @@ static void check_share_of_core(struct shm_wait *w, uint64_t now)
 		w->oversubscribed_ns /= 2;
 		return;
 	}
-	w->oversubscribed_ns = w->oversubscribed_ns ? 2 * w->oversubscribed_ns : CROWD_LEAST_NS;
-	if (w->oversubscribed_ns > CROWD_MOST_NS)
-		w->oversubscribed_ns = CROWD_MOST_NS;
+	w->oversubscribed_ns =
+		w->oversubscribed_ns ? 2 * w->oversubscribed_ns : OVERSUBSCRIBED_LEAST_NS;
+	if (w->oversubscribed_ns > OVERSUBSCRIBED_MOST_NS)
+		w->oversubscribed_ns = OVERSUBSCRIBED_MOST_NS;
 	w->oversubscribed_until = now + w->oversubscribed_ns;
 }
 
@@ -83,9 +86,9 @@ void shm_wait_over(struct shm *s)
 	struct shm_wait *w = &s->wait;
 	uint64_t most = s->ni->spin_ns;
 
-	if (w->turns) {
-		w->turns = 0;
-		w->no_turns_next /= 2;
+	if (w->yields) {
+		w->yields = 0;
+		w->no_yields_next /= 2;
 	}
 	w->since = 0;
 	w->spin_ns = 2 * w->spin_ns > most ? most : 2 * w->spin_ns;
@@ -190,17 +193,17 @@ static bool yield_some(struct shm *s, uint64_t now, uint64_t deadline, bool *lef
 
 	if (base_config()->ptl_spin_us == 0) /* the user chose to sleep at once */
 		return false;
-	if (w->turns == 0) {
+	if (w->yields == 0) {
 		w->late = 0;
-		if (w->no_turns) {
-			w->no_turns--;
+		if (w->no_yields) {
+			w->no_yields--;
 			return false;
 		}
 	}
-	while (w->late < LATE_TURNS && now - w->since < TURNS_NS && now < deadline) {
+	while (w->late < LATE_YIELDS && now - w->since < YIELDS_NS && now < deadline) {
 		uint64_t before = now;
 
-		w->turns++;
+		w->yields++;
 		*left = w->outside > 0;
 		if (*left) {
 			w->outside--;
@@ -218,12 +221,12 @@ static bool yield_some(struct shm *s, uint64_t now, uint64_t deadline, bool *lef
 		now = base_now_ns();
 		w->late += now - before > LATE_NS;
 	}
-	w->turns = 0;
-	if (w->late >= LATE_TURNS)
+	w->yields = 0;
+	if (w->late >= LATE_YIELDS)
 		return false;
-	w->no_turns = w->no_turns_next;
-	if (w->no_turns_next < NO_TURNS_MOST)
-		w->no_turns_next = 2 * w->no_turns_next + 1;
+	w->no_yields = w->no_yields_next;
+	if (w->no_yields_next < NO_YIELDS_MOST)
+		w->no_yields_next = 2 * w->no_yields_next + 1;
 	return false;
 }
 

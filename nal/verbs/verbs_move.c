@@ -145,10 +145,10 @@ int verbs_send(void *link, void *path, struct rdma_packet *p)
 
 	if (err)
 		return err;
-	wr = work_request(v, p->bare ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+	wr = work_request(v, p->headerless ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
 			  in_line ? IBV_SEND_INLINE : 0, p->bytes, p->len,
 			  in_line ? 0 : lkey_of(p->mr));
-	if (p->bare)
+	if (p->headerless)
 		wr->imm_data = htobe32((uint32_t)p->word);
 	/* quiet requests of connections that fall silent never complete: they may use only half
 	 * of the completion queue */

@@ -175,7 +175,7 @@ struct ptl_wait {
 	ptl_event_t *event;
 	int max;
 	ptl_inline_handler_t inline_handler;
-	bool keeps_turn;      /* a yield that is due is left to the caller: count is -1 then */
+	bool leaves_yield;    /* a yield that is due is left to the caller: count is -1 then */
 	int count;            /* events taken */
 	int which;            /* queue of the first event, or of an error */
 	const uint64_t *word; /* NULL: no word is watched */
@@ -247,7 +247,7 @@ static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
 	struct ptl_ni *ni;
 	struct ptl_eq *eq;
 	int err = PTL_EQ_EMPTY;
-	bool turn = false;
+	bool yields = false;
 
 	if (!event)
 		return PTL_SEGV;
@@ -265,10 +265,10 @@ static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
 		/* events that come while a thread waits belong to that thread */
 		if (!eq_awaited(ni, eq_handle))
 			err = take_event(ni, eq, event, remove);
-		turn = polls_in_vain(ni, err != PTL_EQ_EMPTY);
+		yields = polls_in_vain(ni, err != PTL_EQ_EMPTY);
 	}
 	ptl_leave(ni);
-	if (turn)
+	if (yields)
 		sched_yield();
 	return err;
 }
@@ -433,7 +433,7 @@ static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 	/* not in struct ptl_wait: the callers' initializers would set it to zeros each time */
 	struct ptl_eq *few[FEW];
 	struct ptl_ni *ni;
-	bool turn = false;
+	bool yields = false;
 	int err;
 
 	if (!ptl_is_init())
@@ -449,13 +449,13 @@ static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 	if (err == PTL_OK) {
 		err = wait_any(ni, w, timeout);
 		if (timeout == 0)
-			turn = polls_in_vain(ni, err != PTL_EQ_EMPTY);
+			yields = polls_in_vain(ni, err != PTL_EQ_EMPTY);
 	}
 	ptl_leave(ni);
 	w->eq = NULL;
-	if (!turn)
+	if (!yields)
 		return err;
-	if (w->keeps_turn)
+	if (w->leaves_yield)
 		w->count = -1;
 	else
 		sched_yield();
@@ -502,7 +502,7 @@ int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 	if (!events || !eq_handles || !count || max <= 0)
 		return PTL_SEGV;
 	if (timeout == PTL_TIME_LOOK) {
-		w.keeps_turn = true;
+		w.leaves_yield = true;
 		timeout = 0;
 	}
 	err = poll_queues(&w, timeout);

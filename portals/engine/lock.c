@@ -22,10 +22,10 @@
 #define SPIN       200 /* polls of a thread that is to hand over */
 #define SPIN_NS    5000
 #define POLLS      16      /* polls between two loads of the clock */
-#define TURNS      8       /* yields before a sleep */
+#define YIELDS     8       /* yields before a sleep */
 #define SLEEP_NS   1000000 /* between checks that the holder lives */
 #define SEEN_NS    20000   /* far longer than a store takes to be visible */
-#define TURN_NS    100000  /* for a peer to end its revocation, which takes SEEN_NS */
+#define YIELD_NS   100000  /* for a peer to end its revocation, which takes SEEN_NS */
 #define NEED_LEAST 16      /* times in a row before the lock is biased, ... */
 #define NEED_MOST  4096
 /* ... twice as many if the bias lasted for fewer rounds of progress than this */
@@ -282,7 +282,7 @@ static bool take_biased(struct ptl_ni *ni, uint32_t word)
 		return false;
 	}
 	if (token) {
-		ptl_futex_wait(&r->lock, word, TURN_NS);
+		ptl_futex_wait(&r->lock, word, YIELD_NS);
 		if (atomic_load_explicit(&r->lock, memory_order_relaxed) != word ||
 		    !holder_gone(ni, token))
 			return false;
@@ -306,7 +306,7 @@ static bool take_soon(struct ptl_region *r)
 	const uint64_t since = base_now_ns();
 	uint32_t held;
 
-	for (int turns = 0; turns < TURNS;) {
+	for (int yields = 0; yields < YIELDS;) {
 		for (int i = 0; i < POLLS; i++) {
 			held = atomic_load_explicit(&r->lock, memory_order_relaxed);
 			if (held & PTL_LOCK_BIASED)
@@ -317,7 +317,7 @@ static bool take_soon(struct ptl_region *r)
 		}
 		if (base_now_ns() - since >= SPIN_NS) {
 			sched_yield();
-			turns++;
+			yields++;
 		}
 	}
 	return false;

@@ -115,7 +115,7 @@ void pair_settings(struct sim_cfg *cfg)
 	cfg->machine.rto_start_ns = 10 * MS;
 	cfg->machine.rto_min_ns = 5 * MS;
 	cfg->ops = (struct dgram_ops){ .deliver = deliver,
-				       .landed = landed,
+				       .delivered = landed,
 				       .sent = sent,
 				       .up = up,
 				       .peer_failed = lost,

@@ -440,7 +440,7 @@ static void settings(const struct traffic_cfg *cfg, struct sim_cfg *sc)
 	sc->machine.rto_max_ns = 200 * MS;
 	sc->machine.keepalive_ns = 500 * MS;
 	sc->ops = (struct dgram_ops){ .deliver = deliver,
-				      .landed = landed,
+				      .delivered = landed,
 				      .sent = sent,
 				      .segments = pieces,
 				      .whole = x >> 15 & 1 ? whole : NULL };

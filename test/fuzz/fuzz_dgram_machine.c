@@ -124,7 +124,7 @@ static void open_machine(void)
 	const struct dgram_ops ops = { .room = room,
 				       .transmit = transmit,
 				       .deliver = deliver,
-				       .landed = landed,
+				       .delivered = landed,
 				       .sent = sent };
 	const struct net_addr addr = { { 1, 2, 3 } };
 	struct dgram_cfg cfg = { .id = 1, .incarnation = 1, .seed = 1, .mtu = 1472 };

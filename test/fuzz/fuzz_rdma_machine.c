@@ -245,7 +245,7 @@ static void reads_are_over(const uint8_t *bytes, uint64_t len)
 	}
 }
 
-void net_landed(void *user, uint32_t number, void *cookie, enum net_status s)
+void net_delivered(void *user, uint32_t number, void *cookie, enum net_status s)
 {
 	const size_t i = (size_t)((char *)cookie - (char *)it.delivery) / sizeof(it.delivery[0]);
 

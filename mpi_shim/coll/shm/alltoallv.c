@@ -72,13 +72,13 @@ static uint64_t begin_of_header(const struct mpi_shmcoll *h, const struct header
 }
 
 /* The headers of all ranks together; at first of no rank. */
-struct mail {
+struct headers {
 	bool short_ones; /* all blocks are in the headers */
 	uint64_t longest, all;
 	uint64_t sent[MPI_SHMCOLL_HEADERS]; /* by each rank to this one */
 };
 
-static void read_lengths(const struct mpi_shmcoll *h, struct mail *m)
+static void read_lengths(const struct mpi_shmcoll *h, struct headers *m)
 {
 	for (int i = 0; i < h->n; i++) {
 		const struct header *l = header_of(h, i);
@@ -91,7 +91,8 @@ static void read_lengths(const struct mpi_shmcoll *h, struct mail *m)
 	}
 }
 
-static void read_blocks(const struct mpi_shmcoll *h, const struct mail *m, const struct mpi_vec *v)
+static void read_blocks(const struct mpi_shmcoll *h, const struct headers *m,
+			const struct mpi_vec *v)
 {
 	for (int i = 0; i < h->n; i++) {
 		struct header *l = header_of(h, i);
@@ -107,7 +108,7 @@ static void read_blocks(const struct mpi_shmcoll *h, const struct mail *m, const
 }
 
 /* Check that no block is longer than its receive buffer. */
-static int check_headers_fit(const struct mpi_shmcoll *h, const struct mail *m,
+static int check_headers_fit(const struct mpi_shmcoll *h, const struct headers *m,
 			     const struct mpi_vec *v)
 {
 	for (int i = 0; i < h->n; i++)
@@ -122,7 +123,7 @@ static int check_headers_fit(const struct mpi_shmcoll *h, const struct mail *m,
 bool mpi_shmcoll_alltoallv(struct mpi_shmcoll *h, const struct mpi_vec *send,
 			   const struct mpi_vec *recv, int *rc)
 {
-	struct mail m = { .short_ones = true };
+	struct headers m = { .short_ones = true };
 	uint64_t barriers;
 
 	mpi_shmcoll_begin(h, false);

@@ -137,14 +137,14 @@ static size_t bytes_of_block_segment(size_t room, int blocks)
 
 /* Wait until all ranks are here. Meanwhile copy the rank's block for itself, which needs no
  * other rank. */
-static int meet_and_copy(struct mpi_shmcoll *h, int rc, const struct mpi_vec *from,
-			 const struct mpi_vec *to, const struct segment *p)
+static int copy_with_node_barrier(struct mpi_shmcoll *h, int rc, const struct mpi_vec *from,
+				  const struct mpi_vec *to, const struct segment *p)
 {
-	bool master = mpi_shmcoll_has_leader(h);
+	bool has_leader = mpi_shmcoll_has_leader(h);
 
 	if (h->wide)
 		mpi_shmcoll_advertise_paths(h);
-	if (master) {
+	if (has_leader) {
 		rc = mpi_first(rc, mpi_shmcoll_node_barrier(h));
 	} else {
 		mpi_shmcoll_raise(h, rc);
@@ -156,7 +156,7 @@ static int meet_and_copy(struct mpi_shmcoll *h, int rc, const struct mpi_vec *fr
 	else if (from && !rc && p->at == 0) /* with the first segment, as a whole */
 		rc = mpi_type_copy(mpi_vec_at(from, h->me), from->count, from->type,
 				   mpi_vec_at(to, h->me), mpi_vec_count(to, h->me), to->type);
-	if (!master)
+	if (!has_leader)
 		rc = mpi_first(mpi_shmcoll_await_all(h), rc);
 	if (h->wide)
 		mpi_shmcoll_hear_paths(h);
@@ -171,7 +171,7 @@ static int allgather_segment(struct mpi_shmcoll *h, int wrong, const struct mpi_
 
 	if (!rc && part.bytes)
 		pack_segment(mine, h->me, &part, mpi_shmcoll_cell(h, h->me, p->bytes));
-	rc = meet_and_copy(h, rc, copy && part.bytes ? mine : NULL, recv, &part);
+	rc = copy_with_node_barrier(h, rc, copy && part.bytes ? mine : NULL, recv, &part);
 	if (!rc)
 		unpack_others(h, recv, NULL, p, p->bytes, 0, 0);
 	return mpi_shmcoll_leave(h, rc);
@@ -230,7 +230,7 @@ static int alltoall_segment(struct mpi_shmcoll *h, int wrong, const struct mpi_v
 		for (int i = 0; i < h->n && !rc; i++)
 			if (i != h->me)
 				pack_part(send, i, p, block_at(h, h->me, i, p));
-	rc = meet_and_copy(h, rc, send != recv && !sent ? send : NULL, recv, p);
+	rc = copy_with_node_barrier(h, rc, send != recv && !sent ? send : NULL, recv, p);
 	if (!rc)
 		unpack_others(h, recv, sent, p, all, (size_t)h->me * p->bytes,
 			      blocks_of_shmcoll(h) < h->n ? p->bytes : 0);
@@ -258,7 +258,7 @@ static int swap_segments(struct mpi_shmcoll *h, int wrong, const struct mpi_vec 
 		if (partner_in(h, s) != h->me)
 			pack_part(send, partner_in(h, s), p,
 				  mpi_shmcoll_cell(h, h->me, all) + (size_t)(s - first) * p->bytes);
-	rc = meet_and_copy(h, rc, own ? send : NULL, recv, p);
+	rc = copy_with_node_barrier(h, rc, own ? send : NULL, recv, p);
 	for (int s = first; s < end && !rc; s++) {
 		const int i = partner_in(h, s);
 		const struct segment part = received_segment(p, recv, i, sent);
@@ -362,7 +362,7 @@ static int reduce_scatter_segment(struct mpi_shmcoll *h, int wrong, const char *
 			       in + block + p->at, part.bytes);
 		block += (size_t)mpi_vec_bytes(parts, i);
 	}
-	rc = mpi_first(meet_and_copy(h, rc, NULL, NULL, p), wrong);
+	rc = mpi_first(copy_with_node_barrier(h, rc, NULL, NULL, p), wrong);
 	for (int i = h->n - 1; i >= 0 && !rc && count; i--) {
 		const char *from = i == h->me
 					   ? in + own

@@ -53,9 +53,9 @@ static bool find_nodes(struct mpi_shmcoll *h)
 	struct on_node *all = malloc((size_t)comm->size * sizeof(*all));
 
 	h->rank = malloc((size_t)comm->size * sizeof(*h->rank));
-	h->master = malloc((size_t)comm->size * sizeof(*h->master));
+	h->leader_of = malloc((size_t)comm->size * sizeof(*h->leader_of));
 	h->home = malloc((size_t)comm->size * sizeof(*h->home));
-	if (!all || !h->rank || !h->master || !h->home) {
+	if (!all || !h->rank || !h->leader_of || !h->home) {
 		free(all);
 		return false;
 	}
@@ -72,7 +72,7 @@ static bool find_nodes(struct mpi_shmcoll *h)
 	free(all);
 	for (int i = 0; i < comm->size; i++) {
 		if (h->home[i].slot == 0) {
-			h->master[h->nodes] = i;
+			h->leader_of[h->nodes] = i;
 			h->home[i].node = h->nodes++;
 		} else {
 			h->home[i].node = h->home[h->home[i].node].node;
@@ -97,7 +97,7 @@ static bool gather_leaders(struct mpi_shmcoll *h)
 	int *world = malloc((size_t)h->nodes * sizeof(*world));
 
 	for (int i = 0; world && i < h->nodes; i++)
-		world[i] = mpi_comm_peer(h->comm, h->master[i]);
+		world[i] = mpi_comm_peer(h->comm, h->leader_of[i]);
 	if (!world)
 		return false;
 	m->local = m->remote = mpi_group_make(h->nodes, world);
@@ -244,7 +244,7 @@ void mpi_shmcoll_free(struct mpi_shmcoll *h)
 	mpi_node_segment_leave(h->shared, h->bytes);
 	mpi_object_release(h->leaders.local);
 	free(h->rank);
-	free(h->master);
+	free(h->leader_of);
 	free(h->home);
 	free(h->counts);
 	free(h->displs);

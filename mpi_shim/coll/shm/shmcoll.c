@@ -4,15 +4,15 @@
  * The barrier of the shared-memory area, inside a node and between nodes, and broadcasts,
  * reductions and scans of a few bytes inside a node. See shmcoll.h. The other files:
  *
- *   make.c       makes the area;
- *   meet.c       numbers, cells, flags and the node barrier;
- *   wait.c       waits and wakes;
- *   long.c       reductions with two barriers;
- *   blocks.c     collectives with a block for each rank;
- *   alltoallv.c  such blocks of different lengths;
- *   read.c       long blocks, by CMA reads;
- *   path.c       the choice between blocks.c and read.c;
- *   nodes.c      collectives over several nodes.
+ *   make.c          makes the area;
+ *   node_barrier.c  numbers, cells, flags and the node barrier;
+ *   wait.c          waits and wakes;
+ *   long.c          reductions with two barriers;
+ *   blocks.c        collectives with a block for each rank;
+ *   alltoallv.c     such blocks of different lengths;
+ *   read.c          long blocks, by CMA reads;
+ *   path.c          the choice between blocks.c and read.c;
+ *   nodes.c         collectives over several nodes.
  */
 #include <assert.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static int await_word(struct mpi_shmcoll *h, int node, int word)
 	if (rc || advertised == crossing_number(h) ||
 	    advertised >> MPI_SHMCOLL_MARK_BITS != h->crossing)
 		return rc;
-	return mpi_calls_refuse_calls(h->comm, h->master[node], 0, h->comm->calls.call);
+	return mpi_calls_refuse_calls(h->comm, h->leader_of[node], 0, h->comm->calls.call);
 }
 
 /* Recursive doubling by the leaders of the largest power of two of nodes; the others fold in

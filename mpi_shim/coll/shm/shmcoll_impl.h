@@ -143,7 +143,7 @@ struct mpi_shmcoll {
 	int n, me;  /* ranks on this node */
 	int *rank;  /* their ranks in the communicator */
 	int nodes, node;
-	int *master;                   /* node leaders: ranks in the communicator */
+	int *leader_of;                /* node leaders: ranks in the communicator */
 	struct mpi_shmcoll_home *home; /* of each rank of the communicator */
 	MPI_Count *counts;             /* for each node, during an operation; nodes.c */
 	MPI_Aint *displs;
@@ -169,7 +169,7 @@ struct mpi_shmcoll {
 	_Atomic uint64_t word[MPI_SHMCOLL_WORDS]; /* leaders of other nodes put numbers here */
 };
 
-/* ---- meet.c ---------------------------------------------------------------------------------- */
+/* ---- node_barrier.c -------------------------------------------------------------------------- */
 
 /* Begin the next operation. `wide`: its data lie in one of a few cells for long data, for which
  * all ranks must wait. */

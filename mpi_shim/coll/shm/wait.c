@@ -27,7 +27,7 @@
 #define PATIENCE_MOST_NS  1000000
 #define PATIENCE_LEAST_NS 5000
 #define POLLS             20   /* polls between two rounds of progress, with a processor */
-#define TURNS             8    /* yields between two rounds of progress */
+#define YIELDS            8    /* yields between two rounds of progress */
 #define POLL_RELEASE_NS   2000 /* a yield takes at least as long */
 /* by then a store is seen, almost always; if not, a sleep has an end */
 #define SEEN_NS 5000
@@ -81,7 +81,7 @@ static bool be_patient(const struct mpi_shmcoll *h, const _Atomic uint64_t *word
 			return true;
 		if (watch)
 			mpi_progress_watch(word, least);
-		else if (h->spin || i % TURNS == 0)
+		else if (h->spin || i % YIELDS == 0)
 			mpi_progress(false);
 		now = base_now_ns();
 		if (!*since)
@@ -116,8 +116,8 @@ static void learn(struct mpi_shmcoll *h, bool was_long)
 int mpi_shmcoll_failed(const struct mpi_shmcoll *h)
 {
 	for (int i = 0; i < h->nodes && h->me == 0; i++)
-		if (i != h->node && mpi_failed_source(h->comm, h->master[i]) >= 0)
-			return h->master[i];
+		if (i != h->node && mpi_failed_source(h->comm, h->leader_of[i]) >= 0)
+			return h->leader_of[i];
 	return mpi_failed_any(h->comm);
 }
 
@@ -301,7 +301,7 @@ int mpi_shmcoll_inline(const ptl_arrival_t *put)
  * its offset, and for mpi_shmcoll_inline(). */
 int mpi_shmcoll_put(struct mpi_shmcoll *h, int node, int word, uint64_t number)
 {
-	int world = mpi_comm_peer(h->comm, h->master[node]);
+	int world = mpi_comm_peer(h->comm, h->leader_of[node]);
 	int err;
 
 	for (;;) {

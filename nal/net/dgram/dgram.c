@@ -31,7 +31,7 @@ void dgram_defaults(struct dgram_cfg *cfg)
 		.push_bytes = 16384,
 		.credit = 256,
 		.backlog = 4096,
-		.crowd_bytes = 4u << 20,
+		.congested_bytes = 4u << 20,
 		.max_peers = 1u << 20,
 		.early_bytes = 64u << 20,
 	};
@@ -57,7 +57,7 @@ static void fill_in(struct dgram_cfg *cfg)
 	FILL(push_bytes);
 	FILL(credit);
 	FILL(backlog);
-	FILL(crowd_bytes);
+	FILL(congested_bytes);
 	FILL(max_peers);
 	FILL(early_bytes);
 #undef FILL
@@ -184,7 +184,7 @@ bool dgram_congested(const struct dgram *m, uint32_t peer)
 {
 	const struct dgram_conn *c = peer < m->npeers ? dgram_rec(m, peer)->conn : NULL;
 
-	return c && c->msg_bytes >= m->cfg.crowd_bytes;
+	return c && c->msg_bytes >= m->cfg.congested_bytes;
 }
 
 void dgram_watch(struct dgram *m, uint32_t peer, int change)

@@ -88,7 +88,7 @@ struct dgram_ops {
 				    struct net_delivery *delivery);
 	/* A delivery is complete, or it never will be and its memory is no longer written to.
 	 * Called once for each NET_PULL. */
-	void (*landed)(void *user, uint32_t peer, void *cookie, enum net_status s);
+	void (*delivered)(void *user, uint32_t peer, void *cookie, enum net_status s);
 
 	/* -- ends of messages out; called by dgram_receive, dgram_run and dgram_destroy -- */
 
@@ -110,7 +110,7 @@ struct dgram_ops {
 	bool (*accept)(void *user, const struct net_who *who, const struct net_addr *from);
 	/* A connection stands. Called before its first message is delivered or sent. */
 	void (*up)(void *user, uint32_t peer, const struct net_who *who);
-	/* The connection has failed, or could not be made. sent() and landed() have reported
+	/* The connection has failed, or could not be made. sent() and delivered() have reported
 	 * every message and delivery already. Answers that the owner itself expects of that
 	 * process will not come. A message sent to the peer from now on makes a new
 	 * connection. */
@@ -157,7 +157,7 @@ struct dgram_cfg {
 	uint32_t credit;     /* messages a peer may send ahead of those delivered: 16 to 1024 */
 	uint32_t backlog;    /* messages to one peer that may wait in dgram_send */
 	/* bytes held for messages to one peer above which dgram_congested is true */
-	size_t crowd_bytes;
+	size_t congested_bytes;
 	uint32_t max_peers;
 	/* bytes held, over all peers, for messages that wait for an earlier one or for
 	 * dgram_resume */

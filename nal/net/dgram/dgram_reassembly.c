@@ -28,8 +28,8 @@ static void delivery_free(struct dgram *m, struct dgram_reassembly *l)
 	dgram_free(m, l, sizeof(*l));
 }
 
-static void land_start(struct dgram *m, struct dgram_rec *r, uint32_t number,
-		       const struct net_delivery *delivery)
+static void begin_reassembly(struct dgram *m, struct dgram_rec *r, uint32_t number,
+			     const struct net_delivery *delivery)
 {
 	struct dgram_reassembly *l = dgram_alloc(m, sizeof(*l));
 
@@ -48,8 +48,8 @@ static void land_start(struct dgram *m, struct dgram_rec *r, uint32_t number,
 	}
 	r->flags |= DGRAM_F_FAILED;
 	dgram_ready(m, r);
-	if (m->ops.landed)
-		m->ops.landed(m->user, dgram_index(r), delivery->cookie, NET_NO_MEMORY);
+	if (m->ops.delivered)
+		m->ops.delivered(m->user, dgram_index(r), delivery->cookie, NET_NO_MEMORY);
 }
 
 void dgram_reassembly_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, enum net_status s)
@@ -59,8 +59,8 @@ void dgram_reassembly_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c,
 
 		if (!l)
 			continue;
-		if (m->ops.landed)
-			m->ops.landed(m->user, peer, l->cookie, s);
+		if (m->ops.delivered)
+			m->ops.delivered(m->user, peer, l->cookie, s);
 		delivery_free(m, l);
 	}
 	for (uint32_t i = 0; c->early && i < m->cfg.credit; i++)
@@ -181,8 +181,8 @@ bool dgram_reassembly_data(struct dgram *m, struct dgram_rec *r, const struct dg
 		return true;
 	dgram_map_remove(&r->conn->reassemblies, l->number);
 	dgram_ctl_add(m, r, l->number, l->length, DGRAM_PULL_DONE);
-	if (m->ops.landed)
-		m->ops.landed(m->user, dgram_index(r), l->cookie, NET_OK);
+	if (m->ops.delivered)
+		m->ops.delivered(m->user, dgram_index(r), l->cookie, NET_OK);
 	delivery_free(m, l);
 	return true;
 }
@@ -204,7 +204,7 @@ static bool deliver_in_order(struct dgram *m, struct dgram_rec *r, const struct 
 		return true;
 	if (v == NET_PULL && delivery.length) {
 		delivery.length = dgram_min64(delivery.length, in->body_len);
-		land_start(m, r, number, &delivery);
+		begin_reassembly(m, r, number, &delivery);
 	} else {
 		dgram_ctl_add(m, r, number, 0, v == NET_DROP ? DGRAM_PULL_REFUSE : DGRAM_PULL_DONE);
 	}

@@ -72,7 +72,7 @@ static unsigned int receive(struct net *n)
 }
 
 /* Give every busy peer one turn. Peers that cannot go on stay in the list. */
-static __attribute__((noinline)) void turns(struct rdma *d)
+static __attribute__((noinline)) void run_busy_peers(struct rdma *d)
 {
 	struct rdma_peer *p = d->busy, *next;
 	bool more;
@@ -96,7 +96,7 @@ static void run(struct net *n)
 	struct rdma *d = rdma_of(n);
 
 	if (d->busy)
-		turns(d);
+		run_busy_peers(d);
 	if (d->check_at <= n->now)
 		rdma_check(d);
 	d->retry_at = d->busy ? net_now(n) + RETRY_NS : NET_NEVER;

@@ -232,7 +232,7 @@ static void finish_body(struct rdma *d, struct rdma_body *b, enum net_status s)
 		body_over(d, p, b, s);
 	else
 		body_put(d, b);
-	net_landed(&d->net, p->number, cookie, s);
+	net_delivered(&d->net, p->number, cookie, s);
 }
 
 /* Returns 0, -EAGAIN or -ENOMEM; on another error the connection is marked as failed. */
@@ -354,7 +354,7 @@ void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
 
 	if (!b) {
 		rdma_say(d, p, &over);
-		net_landed(&d->net, p->number, l->cookie, NET_FAILED);
+		net_delivered(&d->net, p->number, l->cookie, NET_FAILED);
 		return;
 	}
 	b->peer = p;
@@ -413,7 +413,7 @@ static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, u
 		return;
 	c->len = 0;
 	if (c->has_delivery)
-		net_landed(&d->net, p->number, c->cookie, c->how);
+		net_delivered(&d->net, p->number, c->cookie, c->how);
 }
 
 void __attribute__((noinline)) rdma_begin(struct rdma *d, struct rdma_peer *p,
@@ -457,7 +457,7 @@ void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum net_status s)
 	while (p->overs)
 		pop_over(d, p);
 	if (p->coming.len && p->coming.has_delivery)
-		net_landed(&d->net, p->number, p->coming.cookie, s);
+		net_delivered(&d->net, p->number, p->coming.cookie, s);
 	p->coming.len = 0;
 	p->reading = 0;
 	while ((b = p->bodies)) {
@@ -468,7 +468,7 @@ void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum net_status s)
 		rdma_unreg(d, &b->mr);
 		if (!b->flying)
 			body_put(d, b);
-		net_landed(&d->net, p->number, cookie, s);
+		net_delivered(&d->net, p->number, cookie, s);
 	}
 }
 

@@ -57,7 +57,7 @@ struct rdma_packet {
 	/* Nothing is sent behind it. A link that quits waits for its arrival, unless ends_last
 	 * is set. */
 	bool last;
-	bool bare; /* headerless: its bytes are a message's and nothing else */
+	bool headerless; /* headerless: its bytes are a message's and nothing else */
 	/* Goes beside a headerless packet. A link that knows paths sends only the lower 32 bits. */
 	uint64_t word;
 	uint64_t link_word[RDMA_LINK_WORDS]; /* the link's own, while it is under way */

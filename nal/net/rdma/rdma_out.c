@@ -126,7 +126,7 @@ static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_
 		rdma_report_overs(d, p);
 	k = len <= d->limits.copied && !p->stuck ? &d->scratch : new_rdma_packet(d, len, data);
 	if (k)
-		k->last = k->bare = false;
+		k->last = k->headerless = false;
 	return k;
 }
 
@@ -146,7 +146,7 @@ keep_packet(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 		memcpy(k->bytes, d->scratch.bytes, d->scratch.len);
 		k->len = d->scratch.len;
 		k->last = d->scratch.last;
-		k->bare = d->scratch.bare;
+		k->headerless = d->scratch.headerless;
 		k->word = d->scratch.word;
 		k->peer = p;
 	}
@@ -226,7 +226,7 @@ bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 	if (k == &d->scratch && m->kind == RDMA_BYE && d->limits.ends_last) {
 		k = small_get(d);
 		if (k)
-			k->bare = false;
+			k->headerless = false;
 	}
 	if (!p->path || !k) {
 		rdma_break(d, p, NET_NO_MEMORY, NULL);
@@ -278,7 +278,7 @@ static bool has_credit(const struct rdma_peer *p)
 }
 
 /* Would the body alone need fewer frames than the packet with head and header? */
-static inline bool better_bare(const struct rdma *d, uint64_t before, uint64_t len)
+static inline bool is_better_headerless(const struct rdma *d, uint64_t before, uint64_t len)
 {
 	const uint32_t frame = d->limits.frame;
 
@@ -290,7 +290,7 @@ static inline bool fits_packet(const struct rdma *d, size_t header_len, uint64_t
 {
 	const size_t before = RDMA_BEFORE_SHORT + header_len;
 
-	return len <= d->limits.packet - before && !better_bare(d, before, len);
+	return len <= d->limits.packet - before && !is_better_headerless(d, before, len);
 }
 
 /* Does it go in several packets without being asked for, or without its header if the peer
@@ -345,7 +345,7 @@ static void put_header(struct rdma_peer *p, struct rdma_packet *k, const void *h
 static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct net_mem *mem, uint64_t at,
 		      uint64_t bytes)
 {
-	if (k->bare && k == &d->scratch && mem->base)
+	if (k->headerless && k == &d->scratch && mem->base)
 		k->bytes = (uint8_t *)mem->base + at;
 	else
 		rdma_copy_out(d, k->bytes + k->len, mem, at, bytes);
@@ -374,9 +374,11 @@ static uint64_t part_length(const struct rdma *d, uint64_t left, uint64_t most)
 static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *header,
 			  uint32_t header_len, const struct net_mem *mem, uint64_t len, uint64_t at)
 {
-	const bool bare =
+	const bool headerless =
 		d->limits.frame && (at || begins_again(&p->began_out, header, header_len, len));
-	const size_t before = bare ? 0 : at ? RDMA_BEFORE_MORE : RDMA_BEFORE_BEGIN + header_len;
+	const size_t before = headerless ? 0
+			      : at       ? RDMA_BEFORE_MORE
+					 : RDMA_BEFORE_BEGIN + header_len;
 	const uint64_t most = d->limits.packet - before;
 	const uint64_t bytes = part_length(d, len - at, most);
 	struct rdma_packet *k = packet_for(d, p, before + bytes, true);
@@ -390,10 +392,10 @@ static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *heade
 	m.header_len = header_len;
 	m.length = len;
 	head(p, &m);
-	k->bare = bare;
+	k->headerless = headerless;
 	k->word = rdma_word(m.to, m.seq, m.consumed, m.token);
-	k->len = bare ? 0 : rdma_encode(k->bytes, &m);
-	if (!bare && !at)
+	k->len = headerless ? 0 : rdma_encode(k->bytes, &m);
+	if (!headerless && !at)
 		put_header(p, k, header, header_len, len);
 	put_bytes(d, k, mem, at, bytes);
 	p->sent++;

@@ -32,7 +32,7 @@ struct sim_cfg {
 	bool tags;                /* packets carry one, over all of their bytes */
 	bool unnamed;             /* machines are not told where packets come from */
 	struct dgram_cfg machine; /* id, incarnation and seed are set by the simulation */
-	/* deliver, landed, sent, accept, up, peer_failed, segments;
+	/* deliver, delivered, sent, accept, up, peer_failed, segments;
 	 * `user` is the struct sim_node */
 	struct dgram_ops ops;
 };

@@ -146,7 +146,7 @@ void net_put_sent(struct net *net, struct net_body *b, enum net_status s)
 	fail();
 }
 
-void net_reply_landed(struct net *net, struct net_body *b, enum net_status s)
+void net_reply_delivered(struct net *net, struct net_body *b, enum net_status s)
 {
 	net_put_sent(net, b, s);
 }
@@ -196,7 +196,7 @@ static void comes(uint8_t kind, uint32_t op, enum net_status how)
 	in.header_len = net_msg_encode(header, &m);
 	assert_int_equal(net_deliver(&n, PEER, &in, &delivery), NET_PULL);
 	assert_int_equal(delivery.length, LONG);
-	net_landed(&n, PEER, delivery.cookie, how);
+	net_delivered(&n, PEER, delivery.cookie, how);
 	assert_int_equal(nended, 1);
 	assert_null(peers[PEER].line);
 }

@@ -337,11 +337,11 @@ static void a_word_goes_beside_a_bare_packet(void **state)
 {
 	(void)state;
 	for (packet.len = 64; packet.len <= 65; packet.len++) {
-		packet.bare = false;
+		packet.headerless = false;
 		packet.word = 0xfeedfacecafebeef;
 		assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
 		assert_int_equal(beside, 0);
-		packet.bare = true;
+		packet.headerless = true;
 		assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
 		assert_int_equal(beside, 0xfeedfacecafebeef);
 		beside = 0;

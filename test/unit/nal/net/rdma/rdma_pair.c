@@ -52,10 +52,10 @@ static int link_send(void *link, void *way, struct rdma_packet *k)
 	assert_in_range(k->len, 1, PACKET);
 	memcpy(wire[nwire].bytes, k->bytes, k->len);
 	wire[nwire].len = k->len;
-	wire[nwire].bare = k->bare;
+	wire[nwire].headerless = k->headerless;
 	wire[nwire].word = k->word;
 	m.kind = RDMA_MORE;
-	if (!k->bare)
+	if (!k->headerless)
 		assert_int_equal(rdma_decode(k->bytes, k->len, &m), 0);
 	wire[nwire++].kind = m.kind;
 	if (k->len > from.d.limits.copied)
@@ -163,7 +163,7 @@ enum net_verdict net_deliver(void *user, uint32_t number, const struct net_in *i
 	return verdict;
 }
 
-void net_landed(void *user, uint32_t number, void *cookie, enum net_status s)
+void net_delivered(void *user, uint32_t number, void *cookie, enum net_status s)
 {
 	assert_ptr_equal(user, &to);
 	assert_int_equal(number, 0);
@@ -358,7 +358,7 @@ void put(uint64_t len, void *cookie)
 
 void take_one(uint32_t i)
 {
-	if (wire[i].bare)
+	if (wire[i].headerless)
 		rdma_arrived_headerless(&to.d, NULL, wire[i].word, wire[i].bytes, wire[i].len);
 	else
 		rdma_arrived(&to.d, NULL, wire[i].bytes, wire[i].len);

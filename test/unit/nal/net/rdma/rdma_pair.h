@@ -37,7 +37,7 @@ struct wire {
 	uint8_t bytes[PACKET];
 	uint32_t len;
 	uint8_t kind;
-	bool bare; /* then it is a MORE one, and this goes beside it */
+	bool headerless; /* then it is a MORE one, and this goes beside it */
 	uint64_t word;
 };
 extern struct wire wire[MOST];

@@ -48,9 +48,9 @@ static void goes(uint64_t len, uint32_t packets, uint8_t first)
 	put_and_take(len);
 	assert_int_equal(nwire, at + packets);
 	assert_int_equal(wire[at].kind, first);
-	assert_int_equal(wire[at].bare, first == RDMA_MORE);
+	assert_int_equal(wire[at].headerless, first == RDMA_MORE);
 	for (uint32_t i = at + 1; i < nwire; i++)
-		assert_true(wire[i].bare);
+		assert_true(wire[i].headerless);
 	assert_int_equal(ndelivered, messages + 1);
 	assert_int_equal(to.peer.consumed, nwire);
 	credit();
@@ -126,7 +126,7 @@ static void links_that_have_no_word_send_heads(void **state)
 		put_and_take(PACKET);
 	assert_int_equal(nwire, 4);
 	for (uint32_t i = 0; i < nwire; i++)
-		assert_false(wire[i].bare);
+		assert_false(wire[i].headerless);
 }
 
 static void nor_are_there_bare_ones_where_their_numbers_are_too_short(void **state)
@@ -257,7 +257,7 @@ static void the_link_may_have_no_room(void **state)
 	memset(source, 1, sizeof(source)); /* it was the sender's again */
 	room = MOST;
 	rdma_push(&from.d, &from.peer);
-	assert_true(wire[2].bare);
+	assert_true(wire[2].headerless);
 	take(MOST);
 	landed(PACKET);
 	put(8, NULL); /* from its own memory */
@@ -292,7 +292,7 @@ static void memory_may_be_in_pieces(void **state)
 	goes(PACKET, 2, RDMA_BEGIN);
 	clear();
 	assert_int_equal(rdma_send(&from.d.net, 0, &o), 0);
-	assert_true(wire[2].bare);
+	assert_true(wire[2].headerless);
 	take(MOST);
 	landed(PACKET);
 }
@@ -305,7 +305,7 @@ static void who_waits_for_its_end_hears_of_it(void **state)
 	from.carrier->run(&from.d.net);
 	assert_int_equal(nsent, 1);
 	assert_int_equal(nwire, 3);
-	assert_true(wire[2].bare);
+	assert_true(wire[2].headerless);
 }
 
 /* ---- what strangers and liars say ------------------------------------------------------------ */

@@ -164,7 +164,7 @@ int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct
 	return 0;
 }
 
-void net_landed(void *user, uint32_t number, void *cookie, enum net_status s)
+void net_delivered(void *user, uint32_t number, void *cookie, enum net_status s)
 {
 	(void)user;
 	(void)number;

@@ -247,7 +247,7 @@ bool mpi_shmcoll_compare(struct mpi_shmcoll *h)
 	}
 	for (int i = 0; i < h->nodes && h->me == 0 && h->awaited; i++)
 		if (i != h->node)
-			mpi_calls_ask(h->comm, mpi_comm_peer(h->comm, h->master[i]));
+			mpi_calls_ask(h->comm, mpi_comm_peer(h->comm, h->leader_of[i]));
 	return false;
 }
 
