@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# What `./dev bench` runs: all of ptlperf, then our MPI beside those installed here, speed first, then overlap.
+# The programs of `./dev bench`: all of ptlperf, then our MPI beside those installed here, speed
+# first, then overlap.
 # Usage: bench.sh BUILD_DIR [ptlperf options]
 set -eu -o pipefail
 if [ $# -lt 1 ] || [ "$1" = --help ]; then

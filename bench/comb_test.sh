@@ -131,7 +131,7 @@ over_a_network() {
 		figures "$dir/over.json" comb_pww:receive:102400:30000 'comb_pww:receive over udp:102400:30000' \
 			"${both[@]}"
 }
-# What is said of figures that are made up: verdict WANTED..., figures as "x transfer availability wait".
+# The verdict on invented figures: verdict WANTED..., figures as "x transfer availability wait".
 verdict() {
 	PYTHONDONTWRITEBYTECODE=1 python3 - "$here" "$(cat)" >"$dir/verdict" <<-'END'
 		import sys

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# What `./dev demo` ends with: two ranks exchange data and check it, how fast that is beside what the
-# machine can do at all, that it goes on while the target computes, an MPI program, and how far our MPI and
-# the others on this machine let a program work while messages arrive.
+# The end of `./dev demo`. Two ranks exchange data and check it. Then come the speed of that beside
+# the machine's own, and its progress while the target computes. An MPI program follows. Last comes
+# how far our MPI and the others on this machine let a program work while messages arrive.
 # Usage: demo.sh BUILD_DIR
 set -eu -o pipefail
 if [ $# -lt 1 ] || [ "$1" = --help ]; then

@@ -3,7 +3,8 @@
 # Copyright (c) 2026 the Postern authors
 #
 # fabric and verbs_compare measure ours and the bare fabric in turns, say which targets are met of the best of all turns,
-# and their exit status tells that from what could not be measured. What they run is made of stubs that print figures.
+# and their exit status tells that from what could not be measured. The programs they run are stubs
+# that print figures.
 # Usage: fabrics_test.sh
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -59,7 +60,7 @@ figures() { # OURS BARE
 	tr " " "\n" <<<"$1" >"$dir/ours"
 	tr " " "\n" <<<"$2" >"$dir/bare"
 }
-# What is said, by a command that is to end so.
+# The output of a command that must end with this status.
 says() { # STATUS PATTERNS COMMAND...
 	local want=$1 patterns=$2 pattern status=0
 	shift 2

@@ -13,7 +13,7 @@ build=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# What is said of such figures (on standard input): verdict STATUS LINE-PATTERN...
+# The verdict on such figures (on standard input): verdict STATUS LINE-PATTERN...
 verdict() {
 	local want=$1 status=0
 	shift

@@ -3,8 +3,9 @@
 # Copyright (c) 2026 the Postern authors
 #
 # mpi_compare measures every MPI there is, tries again what fails or hangs, leaves out what never works, and leaves no
-# process behind, however it ends. The figures themselves are not judged here. What fails and hangs is an MPICH of
-# our own making: our library under another version number, with a launcher that does as it is told.
+# process behind, however it ends. The figures themselves are not judged here. An MPICH of our own
+# making fails and hangs: our library under another version number, with a launcher that does as it
+# is told.
 # Usage: mpi_compare_test.sh BUILD_DIR
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -173,8 +174,8 @@ refused() {
 	echo "status $status: $output"
 	[ "$status" -eq "$want" ] && grep -q -e "$message" <<<"$output"
 }
-# What is said of figures that are made up: verdict WANTED, figures as "mpi round size median cacheline"
-# on standard input.
+# The verdict on invented figures: verdict WANTED, figures as "mpi round size median cacheline" on
+# standard input.
 verdict() {
 	PYTHONDONTWRITEBYTECODE=1 python3 - "$here/lib" "$(cat)" >"$dir/verdict" <<-'END'
 		import sys

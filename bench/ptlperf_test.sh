@@ -46,7 +46,7 @@ polling() {
 long_messages() {
 	"$ptlperf" "${short[@]}" --sizes 100000,4M,5000001 latency bandwidth bidirectional get
 }
-# What the model says of packets that were measured is what was measured, but for L in between.
+# For packets that were measured the model gives the measured time, but for L in between.
 model_of_packets() {
 	"$ptlperf" "${short[@]}" --min-time 5 --packet 4K --sizes 8,4K --json "$dir/model.json" model &&
 		python3 - "$dir/model.json" <<-'END'

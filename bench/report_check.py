@@ -47,7 +47,7 @@ class Unchecked(Exception):
 
 
 class Where(html.parser.HTMLParser):
-    """What SCRIPT found out."""
+    """The result of SCRIPT."""
 
     def __init__(self):
         super().__init__()
@@ -97,7 +97,7 @@ def count(mask):
 
 
 def faults(plot, colours):
-    """What is wrong with a plot."""
+    """The faults of a plot."""
     width, height = plot.size
     if width < 300 or height < 150:
         yield f'is only {width} x {height}'

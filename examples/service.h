@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the client and the server have agreed on.
+ * The agreement of the client and the server.
  */
 #ifndef EXAMPLES_SERVICE_H
 #define EXAMPLES_SERVICE_H

@@ -11,7 +11,7 @@
  *     mpicc -O2 -o comb *.c ../ptlperf/clock.c ../ptlperf/stats.c
  *     mpiexec -n 2 ./comb
  *
- * What the numbers mean is said in doc/comb.md.
+ * doc/comb.md explains the numbers.
  */
 #ifndef COMB_H
 #define COMB_H
@@ -45,7 +45,7 @@ struct comb_options {
 	int help;
 };
 
-/* What is measured at once. */
+/* The settings of one measurement. */
 struct comb_point {
 	enum comb_method method;
 	enum comb_side side;

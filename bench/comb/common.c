@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What both methods of comb need: buffers for messages and the check that they arrive whole,
+ * The common part of comb's two methods: buffers for messages and the check that they arrive whole,
  * samples, and the only way to fail.
  */
 #include <mpi.h>

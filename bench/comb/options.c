@@ -49,7 +49,7 @@ static const struct word works[] = { { "compute", COMB_COMPUTE },
 				     { 0 } };
 static const struct word tests[] = { { "0", 0 }, { "1", 1 }, { 0 } };
 
-/* What an option's values may be: words, or numbers of which `scale` is the unit. */
+/* The values of an option: words, or numbers of which `scale` is the unit. */
 struct rule {
 	const char *option;
 	const struct word *words;

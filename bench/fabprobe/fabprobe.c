@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the comparisons with the bare fabrics need and no more: two ranks that put to each other,
+ * The least that the comparisons with the bare fabrics need: two ranks that put to each other,
  * without the floors, fills and checks of ptlperf, which take minutes on an emulated processor.
  *
  *   fabprobe latency BYTES TRIPS      microseconds of a half round trip, the mean; both spin

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the copies of long collectives, and of puts and gets, take alone: bare processes that
- * copy what each has to get, once, and of two ranks' reductions add it, with nothing else to do,
- * and wait for nobody. Of what one of two gives the other both copy or add a part. What lies in
- * another's own memory the kernel copies (process_vm_readv, process_vm_writev), or with `common`
- * memcpy, as if all memory were in common, which no way is faster than; a window that MPI
- * allocates is memory in common, a window of the program's own memory is that of another. Prints
- * figures as the programs of bench/mpi do, under the names of what they are the floor of. Usage:
- * copies collectives|common RANKS MIN-MS REPEAT BYTES...
+ * The time of the copies of long collectives, and of puts and gets, alone. Bare processes copy what
+ * each has to get, once, with nothing else to do, and wait for nobody. For reductions of two ranks
+ * they add it. Of what one of two gives the other both copy or add a part. What lies in another's
+ * own memory the kernel copies (process_vm_readv, process_vm_writev), or with `common` memcpy, as
+ * if all memory were in common, which no way is faster than; a window that MPI allocates is memory
+ * in common, a window of the program's own memory is that of another. Prints figures as the
+ * programs of bench/mpi do, under the names of what they are the floor of. Usage: copies
+ * collectives|common RANKS MIN-MS REPEAT BYTES...
  *        copies latency|bandwidth MIN-MS REPEAT BYTES...
  */
 #define _GNU_SOURCE
@@ -90,7 +90,7 @@ static struct perf_stats measure(double (*timed)(int count))
 enum kind { BCAST, ALLGATHER, ALLTOALL, REDUCE, ALLREDUCE };
 static const char *const names[] = { "bcast", "allgather", "alltoall", "reduce", "allreduce" };
 
-/* What is added before more is copied. */
+/* The bytes added before more is copied. */
 #define SEGMENT ((size_t)64 << 10)
 
 static struct shared {
@@ -144,7 +144,7 @@ static void sum_part(int rank, char *to, size_t begin, size_t end)
 	}
 }
 
-/* What rank 0 of two gives the other. */
+/* The data that rank 0 of two gives the other. */
 static void bcast_half(int rank)
 {
 	const size_t half = block / 2 & ~(size_t)63, all = block * (size_t)ranks;

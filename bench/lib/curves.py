@@ -14,7 +14,7 @@ def is_better_more(unit):
 
 
 def key_of(figure):
-    """What a figure is of."""
+    """The subject of a figure."""
     return (figure['mpi'], figure['test'], figure.get('variant', ''), figure.get('ranks', 2),
             figure['size'], figure.get('x', 0))
 

@@ -43,7 +43,7 @@ class Panel:
 
 @dataclasses.dataclass
 class Picture:
-    """What is drawn side by side, and what is said about it."""
+    """The plots drawn side by side, and their captions."""
     name: str
     title: str
     panels: list
@@ -56,7 +56,7 @@ class Picture:
         return list(dict.fromkeys(line.colour for panel in self.panels for line in panel.lines))
 
     def samples(self):
-        """What the legend explains: a line for each label."""
+        """The legend: a line for each label."""
         lines = self.legend or [line for panel in self.panels for line in panel.lines
                                 if not line.bars]
         return list({line.label: line for line in lines}.values())
@@ -71,7 +71,7 @@ def quoted(text):
 
 
 def block(name, line):
-    """A curve's data. What cannot be shown on a logarithmic axis has been left out before."""
+    """A curve's data. Values that a logarithmic axis cannot show have been left out before."""
     if line.bars:
         rows = [f'{point[0]:g} {point[1]:.9g} {quoted(line.label)}' for point in line.points]
         return [f'${name} << END', *rows, 'END']
@@ -81,7 +81,7 @@ def block(name, line):
 
 
 def drawn(name, line):
-    """What plots a curve: the band of the rounds below, the line above."""
+    """The commands that plot a curve: the band of the rounds below, the line above."""
     if line.bars:
         return [f'${name} using 1:2:xtic(3) with boxes fillstyle solid 0.85 noborder '
                 f'linecolor rgb {quoted(line.colour)} notitle']

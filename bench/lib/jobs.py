@@ -3,9 +3,9 @@
 """Runs commands that leave nothing behind.
 
 Launchers put ranks into process groups and sessions of their own, so that a signal to a group does
-not reach them. What reaches them is that orphans become children of a process that has declared itself
-their reaper: here the program is two, a guard and the worker it starts, both reapers. Whichever of
-them ends, however that happens, the other one kills all that descends from it.
+not reach them. But orphans become children of a process that has declared itself their reaper. So the program
+is two processes, a guard and the worker it starts, both reapers. Whichever of them ends, however that
+happens, the other one kills all that descends from it.
 """
 import ctypes
 import os
@@ -145,7 +145,7 @@ class Failure(Exception):
 
 
 class Result:
-    """What a command wrote and how long it took."""
+    """The output of a command, and how long it took."""
 
     def __init__(self, output, seconds):
         self.output = output

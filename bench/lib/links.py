@@ -19,8 +19,8 @@ RATES = {'100M': 100, '1G': 1000, 'lossy': 1000, 'lossy2': 1000, 'lossy10': 1000
 OURS = ('udp', 'eth')
 NAMES = {'openmpi': 'Open MPI', 'mpich': 'MPICH'}
 BARE = {'udp': 'bare UDP', 'eth': 'bare frames'}
-# What packets of full length leave of the rate: 1500 bytes of 1538 on the wire, with 28 of IP and UDP or 12 of the eth
-# link's own, and 56 of the datagram protocol's; TCP with its time stamps, 52.
+# The share of the rate that packets of full length leave: 1500 bytes of 1538 on the wire, with 28 of IP and
+# UDP or 12 of the eth link's own, and 56 of the datagram protocol's; TCP with its time stamps, 52.
 FRAME, PAYLOAD, TCP_PAYLOAD = 1538, {'udp': 1416, 'eth': 1432}, 1448
 
 

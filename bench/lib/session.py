@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
-"""What the comparing programs have in common: options, compiling with every MPI, running on the two
-cores, leaving out what fails, and the JSON of FORMAT.md.
+"""The common part of the comparing programs: options, compiling with every MPI, running on the two cores,
+leaving out what fails, and the JSON of FORMAT.md.
 """
 import argparse
 import datetime
@@ -179,7 +179,7 @@ class Session:
 
     @staticmethod
     def figures_of(run):
-        """What run() finds out, and why it is not all; None if it is."""
+        """The result of run(), and why it is not complete; None if it is."""
         found = []
         try:
             for figure in run():  # what came before a failure counts
@@ -189,8 +189,8 @@ class Session:
         return found, None
 
     def one_run(self, number, name, text, run):
-        """Adds what run() finds out. What fails is repeated at once, since an MPI may hang once in a thousand runs;
-        True if that helped. What the first try found counts where the second one finds less."""
+        """Adds what run() finds out. A failure is repeated at once, since an MPI may hang once in a thousand
+        runs; True if that helped. The result of the first try counts where the second one finds less."""
         figures, why = self.figures_of(run)
         helped = True
         if why:
@@ -204,8 +204,9 @@ class Session:
         return helped
 
     def run_all(self, runs):
-        """One after the other; each is (round, name of the MPI, program, what it is, function). What fails twice in a
-        row is left out from there on, unless it has worked before: then the next round tries again."""
+        """One after the other; each is (round, name of the MPI, program, what it is, function). A step that
+        fails twice in a row is left out from there on, unless it has worked before: then the next round tries
+        again."""
         took = {}  # (MPI, what it is) -> seconds of the last one that worked
         for at, (number, name, program, text, run) in enumerate(runs):
             if self.is_left_out(runs[at]):
@@ -262,7 +263,7 @@ class Session:
         return 1 if self.left_out or ours or not self.figures else 0
 
     def describe(self):
-        """What --json writes."""
+        """The document that --json writes."""
         return {
             'format': 1,
             'program': self.program,

@@ -2,8 +2,8 @@
 # Copyright (c) 2026 the Postern authors
 """Prints figures of several MPIs side by side, and which targets are met.
 
-A target is at the floor where what it asks for leaves less than a tenth over what the machine needs for the bare copies of
-it (`BARE`), without any MPI, and ours does not show that there is a faster way.
+The machine needs some time for the bare copies (`BARE`), without any MPI. A target is at the floor where it
+leaves less than a tenth over that, and ours does not show that it can be faster.
 
 A figure is the median over the rounds of each round's median. Only rounds count in which the two cores
 were near each other while the figure was taken: where a cache line took at most 2.5 times as long as
@@ -72,7 +72,7 @@ TARGETS = (
     ('by frames beside TCP, 1 MiB', 'eth_bandwidth', 1 << 20, 1 << 20, 'at least', 1.2),
     ('start of a hello world', 'start', 0, 1 << 20, 'at most', 0.5),
 )
-# What must not depend on the length of the queue: ours beside ours with the shortest one.
+# A figure that must not depend on the length of the queue: ours beside ours with the shortest one.
 FLAT = (('posted queue', 'posted', 1.1), ('unexpected queue', 'unexpected', 1.1))
 
 
@@ -142,7 +142,7 @@ class Figures:
         return statistics.median(r['median'] for r in rounds), '*'
 
     def line(self, key):
-        """What a cache line took in the rounds of this row."""
+        """The time of a cache line in the rounds of this row."""
         lines = [r['cacheline'] for (_, other), rounds in self.rounds.items() if other == key
                  for r in rounds if r.get('cacheline')]
         return statistics.median(lines) if lines else None
@@ -211,7 +211,7 @@ def span(values):
 
 
 class Target:
-    """What is wanted of some rows. A row is (its name, ratio, mark, the ratio of the bare machine or None)."""
+    """The targets of some rows. A row is (its name, ratio, mark, the ratio of the bare machine or None)."""
 
     def __init__(self, what, bound, limit, than, rows):
         self.what, self.bound, self.limit, self.than, self.rows = what, bound, limit, than, rows

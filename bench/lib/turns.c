@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What many processes on few cores cannot get below by giving their turn away: bare flags in
- * shared memory and sched_yield, no messages. A token once round the ring, and a barrier of one
- * counter. Prints figures as the programs of bench/mpi do. Usage: turns RANKS MIN-MS REPEAT
+ * The least time of many processes on few cores that yield: bare flags in shared memory and
+ * sched_yield, no messages. A token once round the ring, and a barrier of one counter. Prints
+ * figures as the programs of bench/mpi do. Usage: turns RANKS MIN-MS REPEAT
  */
 #include <sched.h>
 #include <signal.h>

@@ -2,11 +2,10 @@
  * Copyright (c) 2026 the Postern authors
  *
  * MPI_Barrier beside barriers of messages, in one job and in turn. The messages have the shapes
- * that barriers of masters have by one-sided puts (pairwise exchange with recursive doubling;
- * what is over a power of two folded in before and out after), so that what differs is how a
- * step is told; and, for ranks that share processors, that with the fewest waits: all tell all
- * others, or if they are many rank 0, who tells them in turn. Usage: barrier LINE-FILE MIN-MS
- * REPEAT
+ * that barriers of node leaders have by one-sided puts (pairwise exchange with recursive doubling;
+ * what is over a power of two folded in before and out after), so that what differs is how a step
+ * is told; and, for ranks that share processors, that with the fewest waits: all tell all others,
+ * or if they are many rank 0, who tells them in turn. Usage: barrier LINE-FILE MIN-MS REPEAT
  */
 #include "../ptlperf/clock.h"
 #include "measure.h"

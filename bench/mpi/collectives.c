@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Collectives, from a few bytes to a megabyte for each, one call after the other: the mean of a
- * repetition, because a rank may be in the next call while others are in this one. What comes is
+ * repetition, because a rank may be in the next call while others are in this one. The result is
  * verified once. All of the first line below, or those that are named, with all lengths, or with
  * those that are named. Usage: collectives LINE-FILE MIN-MS REPEAT
  * [barrier|bcast|reduce|allreduce|allgather|alltoall|
@@ -94,13 +94,13 @@ static void run(void *arg, int count, uint64_t *ticks)
 	}
 }
 
-/* What the ranks 0 to `last` have at place i together; rank r has r + i there. */
+/* The sum of the ranks 0 to `last` at place i; rank r has r + i there. */
 static double sum(int last, int i)
 {
 	return (double)last * (last + 1) / 2 + (last + 1.0) * i;
 }
 
-/* What must be at place i after the call. */
+/* The value at place i after the call. */
 static double expected(const struct call *c, int i)
 {
 	int n = c->bytes / (int)sizeof(double);

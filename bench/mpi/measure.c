@@ -86,8 +86,8 @@ void bench_end(void)
 }
 
 /* Waits for the other rank of two inside MPI: what it still needs of us, the end of a long
- * message above all, some MPIs send in calls only. Who looked at the line at once would keep it
- * waiting for ever. */
+ * message above all, some MPIs send in calls only. A rank that polled the line at once would keep
+ * it waiting for ever. */
 static void meet(void)
 {
 	_Atomic uint32_t *mine = bench_rank ? &line->pong : &line->ping;
@@ -108,9 +108,9 @@ static double look_at_line(void)
 	return perf_line_look(line, &turn, !bench_rank);
 }
 
-/* What all ranks do between two looks at the clock; ticks, on rank 0. A mean is over when the
- * last rank is through, and begins with the first: where processors are short the others may
- * have done much of it when rank 0 gets its turn. */
+/* The work of all ranks between two readings of the clock; ticks, on rank 0. A mean is over when
+ * the last rank is through, and begins with the first: when oversubscribed the others may have done
+ * much of it before rank 0 runs. */
 static uint64_t repetition(bench_run_fn *run, void *arg, int count, enum bench_value what)
 {
 	uint64_t start = perf_now(), first = start, end;

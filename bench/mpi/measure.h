@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the MPI benchmarks share: the command line, finding out how often to repeat a thing,
- * statistics and output. They measure as ptlperf does (same timer, same statistics), use MPI-1
- * to MPI-3 calls only, so that they compile with any MPI, and are started by mpi_compare:
+ * The common part of the MPI benchmarks: the command line, finding out how often to repeat a thing,
+ * statistics and output. They measure as ptlperf does (same timer, same statistics), use MPI-1 to
+ * MPI-3 calls only, so that they compile with any MPI, and are started by mpi_compare:
  *   PROGRAM LINE-FILE MIN-MS REPEAT ARGUMENT...
  * LINE-FILE: 256 bytes of zeroes at least, by which ranks 0 and 1 of two see beside each figure
  * how far apart their cores are; - for none. Each figure is one line of standard output, a JSON
@@ -22,9 +22,9 @@ extern int bench_rank, bench_ranks;
 /* Runs an operation `count` times, on all ranks; rank 0 writes to ticks[] what each took. */
 typedef void bench_run_fn(void *arg, int count, uint64_t *ticks);
 
-/* What a value is: one operation, as rank 0 sees it, or the mean of a repetition from when the
- * first rank begins to when the last is through (a barrier), all on one machine, which is the
- * right thing where single operations overlap. */
+/* The meaning of a value. It is one operation, as rank 0 sees it. Or it is the mean of a
+ * repetition, from when the first rank begins to when the last is through (a barrier), all on one
+ * machine. That is right where single operations overlap. */
 enum bench_value { BENCH_EACH, BENCH_MEAN };
 
 /* MPI_Init, and the command line: returns the arguments that are the program's own, ended by

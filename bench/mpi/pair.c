@@ -123,7 +123,7 @@ static void rate(int size)
 			    p.window * 1e3 / s.p99, p.window * 1e3 / s.min);
 }
 
-/* What arrives is what was sent. */
+/* The data arrive unchanged. */
 static void verify(int size)
 {
 	memset(rx, 0, MOST_SIZE);

@@ -211,7 +211,7 @@ static void bandwidth(const char *variant, int size)
 			    bytes / s.p99, bytes / s.min);
 }
 
-/* What was put is there, and comes back. */
+/* The data put are there, and come back. */
 static void verify(void)
 {
 	memset(data, 0, MOST_SIZE);

@@ -21,8 +21,8 @@ struct bandwidth {
 	ptl_handle_md_t md;
 };
 
-/* What a rank has to do and has done. Credits come for what it sends, and go for what it
- * receives. */
+/* The work of a rank, and how much of it is done. It gets credits for its sends, and returns them
+ * for its receives. */
 struct flow {
 	size_t to_send, sent, acked, credited;
 	size_t to_receive, received;

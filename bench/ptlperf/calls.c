@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What single calls cost: rank 0 alone, without the other rank, times small batches of each.
- * This is where a message passing library's own time goes: it posts an entry for each receive,
- * that entry is unlinked by its message, and the queue is looked at in between. What a message
- * costs within one process is measured with puts to oneself.
+ * The cost of single calls: rank 0 alone, without the other rank, times small batches of each. This
+ * is where a message passing library's own time goes: it posts an entry for each receive, that
+ * entry is unlinked by its message, and the queue is looked at in between. Puts to oneself measure
+ * the cost of a message within one process.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -53,7 +53,7 @@ static inline void perf_relax(void)
 void perf_clock_init(void);
 double perf_ns(uint64_t ticks);
 uint64_t perf_ticks(double ns);
-/* What reading the timer once costs, in ns. */
+/* The cost of reading the timer once, in ns. */
 double perf_clock_cost(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the bare machine does, measured between the same two processes in the same run: a cache line
- * sent there and back, and a ring of lines with one producer and one consumer. No message passing
- * through shared memory can be faster than these. How bytes are copied is in floor_copy.c.
+ * The speed of the bare machine, measured between the same two processes in the same run: a cache
+ * line sent there and back, and a ring of lines with one producer and one consumer. No message
+ * passing through shared memory can be faster than these. floor_copy.c holds the copies of bytes.
  */
 #include <stdio.h>
 #include <string.h>

@@ -208,7 +208,7 @@ static void swap_verify(struct perf *p, void *arg, uint64_t seed)
 
 	if (g->wrong)
 		perf_fail("%zu swaps brought back another value than the one before put", g->wrong);
-	/* What rank 0 put last, beyond the counting word, is in rank 1's memory. */
+	/* The bytes that rank 0 put last, beyond the counting word, are in rank 1's memory. */
 	if (p->rank)
 		perf_verify(p->rx + 8, g->size - 8, seed, "getput");
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What matching costs: the time per put of a stream of 8-byte puts while the target has 1 to
- * 100,000 entries posted on the portal, for puts that match at the front, in the middle, at the
- * end of the list and in random order, and the same again behind 8 wildcard entries that do not
- * match. Then with entries as a message passing library posts its receives: none of them exact,
- * some open for any source or any tag, and catch-all entries at the end of the list. It is the
- * rate of a stream, so that the time is the engine's and not that of a round trip; the slower of
- * the two sides decides, and that is the target when matching is slow.
+ * The cost of matching: the time per put of a stream of 8-byte puts while the target has 1 to
+ * 100,000 entries posted on the portal. The puts match at the front, in the middle, at the end of
+ * the list and in random order. The same follows behind 8 wildcard entries that do not match. Then
+ * with entries as a message passing library posts its receives: none of them exact, some open for
+ * any source or any tag, and catch-all entries at the end of the list. It is the rate of a stream,
+ * so that the time is the engine's and not that of a round trip; the slower of the two sides
+ * decides, and that is the target when matching is slow.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 enum place { FRONT, MIDDLE, END, RANDOM };
 static const char *const place_name[] = { "front", "middle", "end", "random" };
 
-/* What the entries are. Bits of receives: protocol (3), context (13), source (16), tag (32). */
+/* The kinds of entries. Bits of receives: protocol (3), context (13), source (16), tag (32). */
 enum kind { EXACT, NAMED, ANY_SOURCE, ANY_TAG, MIXED };
 static const char *const kind_name[] = { "exact", "named", "any source", "any tag", "mixed" };
 #define PROTOCOL (UINT64_C(7) << 61)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The adaptive measuring loop. The number of samples grows until a repetition takes the least
- * time asked for (that also warms up), then repetitions follow until the medians of the last
- * three agree, or three times the least number is done. Rank 0 decides and tells rank 1 each
- * count. After each repetition both look how far apart their cores are (line.h).
+ * The adaptive measuring loop. The number of samples grows until a repetition takes the least time
+ * asked for, which also warms up. Repetitions follow until the medians of the last three agree, or
+ * three times the least number is done. Rank 0 decides and tells rank 1 each count. After each
+ * repetition both measure how far apart their cores are (line.h).
  */
 #include "measure.h"
 

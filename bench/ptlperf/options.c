@@ -214,7 +214,7 @@ static void parse_tests(struct perf_options *o, int argc, char **argv,
 		usage_error("which test?");
 }
 
-/* What depends on --quick and was not said. */
+/* Set the options that depend on --quick and were not given. */
 static void fill_in(struct perf_options *o)
 {
 	if (!o->sizes.count)

@@ -185,7 +185,7 @@ static void swap_ids(struct perf *p, int fd)
 		perf_fail("the other process ended before it had an interface");
 }
 
-/* What a launcher said to the parent is not meant for a process that it did not start. */
+/* A launcher's variables are for the parent, not for a process that it did not start. */
 static void forget_launcher(void)
 {
 	static const char *const names[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What all tests of ptlperf share: the context of one process, the failure and watchdog calls, and
- * the entry point of each test. Both ranks run the same tests in the same order; rank 0 measures
- * and prints, rank 1 answers.
+ * The common part of all tests of ptlperf: the context of one process, the failure and watchdog
+ * calls, and the entry point of each test. Both ranks run the same tests in the same order; rank 0
+ * measures and prints, rank 1 answers.
  */
 #ifndef PERF_PERF_H
 #define PERF_PERF_H
@@ -28,7 +28,7 @@ struct perf_copy_floor {
 
 #define PERF_COPY_SIZES 8
 
-/* What the machine itself can do, measured in the same run. 0: not measured. */
+/* The speed of the machine itself, measured in the same run. 0: not measured. */
 struct perf_floor {
 	bool cacheline_done, ring_done, copy_done;
 	double cacheline_ns; /* half round trip of one line */

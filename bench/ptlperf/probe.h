@@ -29,7 +29,7 @@ struct perf_probe {
 void perf_probe_open(struct perf *p, struct perf_probe *b, size_t size, double one_way_ns);
 void perf_probe_close(struct perf *p, struct perf_probe *b);
 
-/* What each of these measures is one sample; ns. All are called by both ranks. */
+/* Each of these measures one sample; ns. All are called by both ranks. */
 
 /* PtlPut to a target that waits inside the library. */
 void perf_probe_put(struct perf *p, struct perf_probe *b, struct perf_result *r);

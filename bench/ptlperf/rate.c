@@ -28,7 +28,7 @@ static inline void put(struct perf *p, struct perf_stream *s, size_t slot, bool 
 		"PtlPutRegion");
 }
 
-/* What is under way at rank 0. */
+/* The operations under way at rank 0. */
 struct ahead {
 	size_t windows; /* not acknowledged */
 	size_t sent, credited;

@@ -97,7 +97,7 @@ static FILE *open_text(char **text, size_t *len)
 	return f;
 }
 
-/* What was put, without the first comma. */
+/* The text that was added, without the first comma. */
 static char *close_text(FILE *f, char **text)
 {
 	if (fclose(f) != 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What is told: tables as they grow, and the same figures as JSON. Unless said otherwise, the
- * calls are rank 0's and do nothing on rank 1.
+ * The output: tables as they grow, and the same figures as JSON. Unless said otherwise, the calls
+ * are rank 0's and do nothing on rank 1.
  */
 #ifndef PERF_REPORT_H
 #define PERF_REPORT_H
@@ -34,8 +34,8 @@ struct perf_point {
 	double ratio;
 };
 
-/* What is printed behind a figure: a mark if the cores were farther apart or nearer, for some of
- * it, than when the floor was measured; perf_report_busy explains it. */
+/* The mark behind a figure: for some of it, the cores were farther apart or closer than when the
+ * floor was measured; perf_report_busy explains it. */
 const char *perf_mark(struct perf *p, const struct perf_result *r);
 /* The same for two that are compared with each other. */
 const char *perf_mark_both(struct perf *p, const struct perf_result *a,

@@ -295,7 +295,7 @@ static void flow1(struct perf *p, void *arg, size_t samples)
 	}
 }
 
-/* What the last repetition left in the socket. */
+/* Drop what the last repetition left in the socket. */
 static void empty(struct perf *p, void *arg, uint64_t seed)
 {
 	struct bare *b = arg;
@@ -308,7 +308,7 @@ static void empty(struct perf *p, void *arg, uint64_t seed)
 
 /* ---- the table ---- */
 
-/* What a row says at its end of a ratio that should be so at most, or at least. */
+/* The end of a row: the ratio, and its limit from above or below. */
 static const char *verdict(char text[static 40], double ratio, double most, double least)
 {
 	bool met = most > 0 ? ratio <= most : ratio >= least;

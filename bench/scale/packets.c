@@ -109,7 +109,7 @@ static void drop(struct side *s)
 	free(s->memory);
 }
 
-/* What is in one's box arrives at the other. */
+/* The packets in the box of one arrive at the other. */
 static void hand_over(struct side *s)
 {
 	static const struct net_addr nowhere;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the datagram machine takes for a packet: two of them whose packets are handed over in
- * memory.
+ * The datagram machine's time for a packet: two of them whose packets are handed over in memory.
  */
 #ifndef SCALE_PACKETS_H
 #define SCALE_PACKETS_H

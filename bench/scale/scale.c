@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the datagram protocol costs as jobs grow: a barrier among simulated processes, and
- * messages of all to one, from 2 to 65,536 of them, in virtual time (LogGP, see
- * nal/net/dgram/sim/sim.h) and real time, with the memory each takes; and before that what the
- * machine itself takes for a packet, without any network. What is measured is checked as well:
- * nobody leaves a barrier that not all have entered, and no message is missing.
+ * The cost of the datagram protocol as jobs grow. From 2 to 65,536 simulated processes enter a
+ * barrier, or all send messages to one. Printed are virtual time (LogGP, see
+ * nal/net/dgram/sim/sim.h), real time, and the memory of each. Before that comes the machine's own
+ * time for a packet, without any network. The runs are checked as well: nobody leaves a barrier
+ * that not all have entered, and no message is missing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,8 @@ static void say(struct sim_node *n, uint32_t to, const void *header, uint32_t le
 		job.wrong = true;
 }
 
-/* ---- the barrier of mpi_shim's masters: pairs exchange the barrier's number, by puts --------- */
+/* ---- the barrier of mpi_shim's node leaders: pairs exchange the barrier's number, by puts
+ * --------- */
 
 static void put(struct sim_node *n, uint32_t to, uint32_t place)
 {
@@ -108,7 +109,7 @@ static void leave(struct sim_node *n)
 		job.left++;
 }
 
-/* What it waits for may have come long ago, and of the next barrier, too. */
+/* The awaited message may have come long ago, and that of the next barrier, too. */
 static void go_on(struct sim_node *n)
 {
 	struct member *me = &job.member[n->index];

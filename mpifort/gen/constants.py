@@ -10,7 +10,7 @@ ALIAS = re.compile(r'#define (MPI_\w+)\s+(MPI_\w+)$', re.MULTILINE)
 NUMBER = re.compile(r'#define (MPI_\w+)\s+(-?\d+)\b')
 MEMBER = re.compile(r'^\t(MPIX?_\w+) = (-?\w+),?', re.MULTILINE)
 
-# What only C needs.
+# Constants that only C needs.
 NOT_HERE = re.compile(r'MPI_(?:T_.*|F_.*|H_ABI)')
 
 # Strings have no closing zero here.

@@ -233,7 +233,7 @@ class Face:
 
 
 def signature(p):
-    """What tells two procedures of one name apart."""
+    """The difference of two procedures of one name."""
     same = {'aint': 'wide', 'count': 'wide', 'offset': 'wide', 'weights': 'integer', 'errcodes': 'integer'}
     return tuple((same.get(a.kind, a.kind), bool(a.shape)) for a in p.args)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
-"""What Fortran knows of MPI functions beyond their C prototypes, as rows.
+"""Fortran's knowledge of MPI functions beyond their C prototypes, as rows.
 
 Patterns are matched against the whole of a function's name without MPI_ and _c, and of an argument's name.
 The first row that fits counts.
@@ -34,7 +34,7 @@ DROPPED = [
 # Names that C had to change.
 RENAMED = {'indx': 'index'}
 
-# What an argument is: int is a LOGICAL, void * another thing than a buffer.
+# The kind of an argument: int is a LOGICAL, void * another thing than a buffer.
 KINDS = [
     ('.*', 'flag|reorder|commute|high|weighted|is_set|periods|remain_dims', 'logical'),
     ('.*', 'baseptr', 'cptr'),
@@ -111,14 +111,15 @@ STRIPPED = [
     (r'Info_\w+', 'key|value'),
 ]
 
-# How mpi_f08 passes on a part of an array that is not contiguous. What is complete when the procedure
-# returns goes by way of a copy; other procedures need a datatype for it, made of the arguments named.
+# How mpi_f08 passes on a part of an array that is not contiguous. An operation that is complete when the
+# procedure returns goes through a copy; other procedures need a datatype for it, made of the arguments named.
 NOT_COMPLETE = re.compile(r'''MPI_(?:
     I(?!nfo|nter|s_|nit|mprobe|probe)\w+ | (?:P?[a-zA-Z]+)_init | \w+_init | File_i\w+ | File_\w+_begin |
     R(?:put|get|accumulate|get_accumulate) | Put | Get | Accumulate | Get_accumulate | Fetch_and_op |
     Compare_and_swap
 )(?:_c)?''', re.VERBOSE)
-# What MPI may look at, or write, until the request is complete, beside buffers: of which procedures, and what.
+# The arguments that MPI may read or write until the request is complete, beside buffers: of which procedures,
+# and what.
 KEEPING = re.compile(NOT_COMPLETE.pattern + r' | MPI_Comm_idup(?:_with_info)?', re.VERBOSE)
 KEPT = [
     ('.*', '(?:send|recv)(?:counts|types)|[sr]?displs'),
@@ -141,7 +142,7 @@ TYPED = [
     ('R?get_accumulate|Get_accumulate', 'result_addr', ('result_count', 'result_datatype')),
 ]
 
-# What MPI-3 removed and old programs call: name, C prototype of its Fortran face. By hand.
+# Functions that MPI-3 removed and old programs call: name, C prototype of its Fortran face. By hand.
 REMOVED = '''
 /* ---- removed ---- */
 int MPI_Address(const void *location, int *address);
@@ -156,7 +157,7 @@ int MPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler);
 int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler);
 '''
 
-# What only Fortran has, by hand as well. MPI_Sizeof is generic and in mpifort/sizeof.f90.
+# Procedures that only Fortran has, by hand as well. MPI_Sizeof is generic and in mpifort/sizeof.f90.
 FORTRAN_ONLY = '''
 /* ---- Fortran ---- */
 int MPI_F_sync_reg(void *buf);

@@ -13,7 +13,7 @@ source=$1
 build=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-# What is not said in the README must not help.
+# Settings that the README does not name must not help.
 unset PKG_CONFIG_PATH PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH
 unset LD_RUN_PATH
 
@@ -69,7 +69,7 @@ is_soname() {
 }
 check "the soname is libportals.so.3" is_soname
 
-# What was installed finds what it needs, wherever that is.
+# Installed programs find their libraries, wherever they are.
 find_theirs() {
 	local file
 	for file in "$root"/bin/* "$root/$libdir"/*.so.*; do

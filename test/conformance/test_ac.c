@@ -82,7 +82,7 @@ static void expect_with(ptl_process_id_t id, ptl_uid_t uid, ptl_jid_t jid, ptl_p
 		pt_taken(tags);
 }
 
-/* What the target needs to know of the initiator, who tells it himself. */
+/* The target's knowledge of the initiator, which sends it. */
 static void initiator_ids(ptl_uid_t *uid, ptl_jid_t *jid)
 {
 	if (pt_is_initiator()) {

@@ -422,7 +422,7 @@ static void open_live(void)
 	pt_ok(PtlMEAttach(pt_ni, 2, pt_any, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &live.bare_me));
 }
 
-/* What open_live made is what there is, and it works. */
+/* The objects of open_live exist and work, and there are no others. */
 static void check_live(void)
 {
 	pt_is(pt_status(PTL_SR_MES_CUR), 2);

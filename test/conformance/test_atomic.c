@@ -272,7 +272,7 @@ static size_t draw_runs(const struct type *t, ptl_atomic_runs_t *r, uint64_t *se
 	return sum;
 }
 
-/* What the target must hold then, and what was there. */
+/* The value that the target must hold then, and the value before. */
 static void model_runs(const struct type *t, int op, unsigned char *place, ptl_atomic_runs_t *r,
 		       const unsigned char *operand, unsigned char *was)
 {

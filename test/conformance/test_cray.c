@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What Cray XT added to Portals 3.3: entry and MD in one step, the conditional post, swaps of
+ * The additions of Cray XT to Portals 3.3: entry and MD in one step, the conditional post, swaps of
  * regions, looking into a queue, and the spellings its clients use.
  */
 #include "ptest.h"

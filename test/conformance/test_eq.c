@@ -100,7 +100,7 @@ static void events_come_in_order_with_rising_sequence(void)
 	}
 }
 
-/* What an overflow leaves: one DROPPED with the first survivor, then the rest, newest last. */
+/* An overflow leaves one DROPPED with the first survivor, then the rest, newest last. */
 static uint64_t drain_after_overflow(ptl_handle_eq_t eq, uint64_t newest)
 {
 	uint64_t got = 1, number;

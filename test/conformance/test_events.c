@@ -49,7 +49,7 @@ static void set_up(int there_threshold, unsigned int there_options, int here_thr
 	pt_barrier();
 }
 
-/* What all events of an operation have in common, whatever the side. */
+/* The fields that all events of an operation have in common, whatever the side. */
 static void check_common(const ptl_event_t *ev, ptl_process_id_t peer, ptl_handle_md_t md,
 			 const void *user_ptr, const void *start)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What portals3_ext.h adds: injected puts, puts offered before they are stored, events taken
+ * The additions of portals3_ext.h: injected puts, puts offered before they are stored, events taken
  * together, and UNLINK as the only event of an operation.
  */
 #include <assert.h>

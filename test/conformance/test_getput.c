@@ -223,7 +223,8 @@ static void mds_of_different_interfaces_do_not_swap(void)
 
 enum { WORDS = 64, ROUNDS = 2000, LANES = 2 };
 
-/* What the place held and what came back from it, added up, must be all that was ever put there. */
+/* The final value and the values that came back, added up, must be the sum of all that was put
+ * there. */
 struct tally {
 	uint64_t put, got;
 };

@@ -374,7 +374,7 @@ static void explicit_pid_is_honoured_and_exclusive(void)
 	PtlFini();
 }
 
-/* Who wants a pid that somebody has does not get it, and takes nothing from who has it. */
+/* A process that asks for a pid in use does not get it, and takes nothing from its owner. */
 static void a_pid_that_was_asked_for_in_vain_is_still_reached(void)
 {
 	static unsigned char delivery, sent = 'x';

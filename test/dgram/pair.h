@@ -20,7 +20,7 @@
 
 enum { PAIR_NODES = 3, PAIR_LONG = 8 << 20 };
 
-/* What the owner of each machine was told. */
+/* The callbacks that the owner of each machine got. */
 struct told {
 	uint32_t delivered, landed, sent, up, lost;
 	uint32_t order[PAIR_NODES]; /* of the next message, as the headers of each sender count */

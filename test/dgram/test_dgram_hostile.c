@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What others can do to a datagram machine: strangers who have no key and send again what they
- * have heard, and peers that have the key and went mad.
+ * Attacks on a datagram machine: strangers who have no key and send again what they have heard, and
+ * peers that have the key and went mad.
  */
 #include "test/dgram/pair.h"
 
@@ -99,8 +99,8 @@ static void packet_numbers_do_not_wrap(void **state)
 			 2);
 }
 
-/* What 0 says to 1 arrives, but before that from elsewhere: from 2, who has heard it. Counts
- * what goes there. */
+/* A packet from 0 to 1 arrives, but before that 2, which has heard it, sends it. Counts what goes
+ * there. */
 static bool overtaken(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
 {
 	q->drop_to += to == 2;

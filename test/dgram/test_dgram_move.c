@@ -493,7 +493,8 @@ static bool less_carried(struct pair *q, uint32_t from, uint32_t to, uint8_t *pa
 	return len <= carried;
 }
 
-/* What is in flight then is lost, and it is known at the first loss that the rest need not be. */
+/* The packets in flight then are lost. The sender knows at the first loss that the rest need not
+ * be. */
 static void a_link_that_carries_less_is_believed_at_once(void **state)
 {
 	(void)state;
@@ -632,8 +633,8 @@ static struct dgram_rec *rec(uint32_t node, uint32_t peer)
 	return dgram_rec(n->m, sim_peer(n, peer));
 }
 
-/* Packets of the receiver, one for each of so many of the sender's, when these come in pieces of
- * so many. */
+/* Packets of the receiver, one for each of so many of the sender's, when these come in bursts of so
+ * many. */
 static double packets_for_one_back(uint32_t joined)
 {
 	double there;
@@ -681,8 +682,7 @@ static void packet_numbers_outgrow_their_lower_half(void **state)
 	assert_int_equal(pair_stats(&p, 0).lost_packets, 0);
 }
 
-/* What a packet says of its length, alone and with others of its length, or a shorter one,
- * behind it. */
+/* The length in a packet, alone and with others of its length, or a shorter one, behind it. */
 static void check_length(const uint8_t *packet, size_t len)
 {
 	static uint8_t joined[65536];
@@ -714,7 +714,7 @@ static void packets_say_how_long_they_are(void **state)
 	assert_true(checked > 100);
 }
 
-/* A short message whose last bytes look like the piece of a long one. */
+/* A short message whose last bytes look like a segment of a long one. */
 static void what_looks_like_a_piece_is_none(void **state)
 {
 	struct dgram_frame msg = {

@@ -300,8 +300,8 @@ static void time_outs_double(void **state)
 
 /* ---- section 3: Karn ------------------------------------------------------------------------- */
 
-/* What is sent again has another number: its acknowledgement measures from when it was sent
- * itself. */
+/* A packet that is sent again has another number: its acknowledgement measures from when it was
+ * sent itself. */
 static void what_was_sent_again_is_measured_by_itself(void **state)
 {
 	(void)state;

@@ -16,7 +16,7 @@
 
 enum want { WANT_DONE, WANT_DROP, WANT_PART, WANT_ALL };
 
-/* What there is to know of one message, on both sides. */
+/* The state of one message, on both sides. */
 struct message {
 	struct traffic *t;
 	uint32_t index, from, to, order; /* order: of those of this pair */
@@ -201,7 +201,7 @@ static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum 
 	x->source = NULL;
 }
 
-/* Memory in odd pieces. */
+/* Memory in odd segments. */
 static int pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
 		  int max)
 {

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The headers of messages over datagrams. The first two bytes are the length of the body, the
- * rest is the header. What is decoded must come out of the encoder as it went in.
+ * rest is the header. A decoded header must come out of the encoder as it went in.
  */
 #include <stdint.h>
 #include <stdlib.h>

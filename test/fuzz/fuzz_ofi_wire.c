@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Cards of the libfabric NAL. What is understood must be written as it was read.
+ * Cards of the libfabric NAL. An accepted card must be written as it was read.
  */
 #include <stdint.h>
 #include <stdlib.h>

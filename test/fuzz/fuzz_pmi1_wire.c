@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Feeds the PMI-1 decoder and the value codec. What is decoded must lie within the line, and must
+ * Feeds the PMI-1 decoder and the value codec. A decoded value must lie within the line, and must
  * come out the same after it was written and read again.
  */
 #include <stdint.h>

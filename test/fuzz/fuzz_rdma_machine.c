@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The message machine of fabrics in the middle of things, with a peer that has the job's secret
- * and says what it likes, and a link that has no room, breaks, and ends what it was given when
- * it likes. The input is a sequence of steps, each a byte; behind that of a packet come its
- * length and its bytes, where a packet of no kind is a bare one. Whatever comes, nothing is
- * written outside of deliveries nor after they were given back, every message and delivery ends
- * once, and the machine goes to sleep in the end.
+ * The message machine of fabrics in the middle of things. Its peer has the job's secret and sends
+ * anything. Its link has no room, breaks, and completes operations at any time. The input is a
+ * sequence of steps, each a byte; behind that of a packet come its length and its bytes, where a
+ * packet of no kind is a headerless one. Whatever comes, nothing is written outside of deliveries
+ * nor after they were given back, every message and delivery ends once, and the machine goes to
+ * sleep in the end.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ static const struct rdma_link fake = { .name = "fake",
 				       .poll = look,
 				       .quit = quit };
 
-/* The last read is over. Who was given up does not write any more. */
+/* The last read is over. A peer that was given up does not write any more. */
 static void end_read(enum rdma_end end)
 {
 	struct rdma_read *r = it.reading[--it.nreading];
@@ -193,7 +193,7 @@ bool net_failover(void *user, uint32_t number, const struct net_out *o)
 	return false;
 }
 
-/* What has no address lies in pieces. */
+/* Memory without an address lies in segments. */
 int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
 		 int max)
 {
@@ -344,7 +344,7 @@ static uint32_t greet(uint8_t *to, uint8_t kind, uint8_t say)
 	return rdma_encode(to, &m);
 }
 
-/* The word and bytes of a bare packet of the peer's; likewise. */
+/* The word and bytes of a headerless packet of the peer's; likewise. */
 static void give_bare(const uint8_t *data, uint32_t len, bool right)
 {
 	const struct rdma_peer *p = it.d.peer[0];

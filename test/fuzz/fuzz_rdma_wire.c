@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets of the machine for fabrics. What is decoded must come out of the encoder as it went in.
+ * Packets of the machine for fabrics. A decoded packet must come out of the encoder as it went in.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a rank's card says of its UDP socket: any bytes are refused, or they are one address and
- * one port of one host, which are written and read again as they are, and become a socket's
- * address and back.
+ * The UDP socket in a rank's card: any bytes are refused, or they are one address and one port of
+ * one host, which are written and read again as they are, and become a socket's address and back.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What processes say to each other while verbs connects them. The first byte says what the rest
- * is: a call, an answer, a refusal, a confirmation, the text of a card, or an address. What is
- * understood must come out as it went in.
+ * The messages of processes while verbs connects them. The first byte says what the rest is: a
+ * call, an answer, a refusal, a confirmation, the text of a card, or an address. An accepted
+ * message must come out as it went in.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -23,7 +23,7 @@
 #ifndef PTL_NOACK_REQ
 #define PTL_NOACK_REQ PTL_NO_ACK_REQ
 #endif
-/* What these are for clients elsewhere; here they are codes of their own. */
+/* These are for clients written elsewhere; here they are codes of their own. */
 #ifndef PTL_IFACE_DUP
 #error "PTL_IFACE_DUP"
 #endif

@@ -20,7 +20,7 @@ GENERATED = {
     'mpi_shim/entry_': 'mpi_shim/api/entry_',
 }
 
-# "caller -> callee" for the time being -> why. What is not needed any more must go.
+# "caller -> callee" for the time being -> why. An entry that is not needed any more must go.
 CALLS_UP = {
 }
 

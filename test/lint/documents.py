@@ -38,7 +38,7 @@ def documents(files):
 
 
 def words(text):
-    """What has a letter or a digit in it; lines of tables and pictures have their words counted, too."""
+    """A word has a letter or a digit in it; lines of tables and pictures have their words counted, too."""
     return sum(bool(re.search(r'[^\W_]', word)) for word in text.split())
 
 

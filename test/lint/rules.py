@@ -62,7 +62,7 @@ ROOMS = {
                   'mpi_shim/rma/', 'mpi_shim/api/'],
 }
 
-# Includes that go up for the time being -> why. What is not needed any more must go.
+# Includes that go up for the time being -> why. An entry that is not needed any more must go.
 INCLUDES_UP = {
 }
 

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 	return 0;
 }
 END
-# What Open MPI's header makes of MPI_COMM_WORLD, and a library with it.
+# MPI_COMM_WORLD by Open MPI's header, and a library with it.
 cat >other.c <<'END'
 int ompi_mpi_comm_world[64];
 int PMPI_Init(void) { return 0; }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the calls that args.py writes are made with: valid arguments, and invalid ones of kinds
- * that no expression can make. See args.c.
+ * The arguments of the calls that args.py writes: valid arguments, and invalid ones of kinds that
+ * no expression can make. See args.c.
  */
 #ifndef TEST_MPI_ARGS_H
 #define TEST_MPI_ARGS_H

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
-"""What an MPI function must say of an invalid argument, kept by hand beside the standard; args.py makes
-calls of it. Nothing here comes from the code under test.
+"""The error that an MPI function must return for an invalid argument, kept by hand beside the standard;
+args.py makes calls of it. Nothing here comes from the code under test.
 """
 
 ANY = '.*'

@@ -77,7 +77,7 @@ def read():
 
 
 def prototypes(functions):
-    """What the list says, name -> (result, ((argument, type), ...))."""
+    """The list, name -> (result, ((argument, type), ...))."""
     found = {}
     for f in functions:
         found[f.name] = (f.result, tuple((a.name, a.small) for a in f.args if a.small))
@@ -95,7 +95,7 @@ def written(a):
 
 
 def declared(source, header):
-    """What a header says, likewise."""
+    """A header, likewise."""
     sys.path.insert(0, str(source / 'mpi_shim/gen'))
     import protos  # pylint: disable=import-outside-toplevel
     return {f.name[4:]: (f.result, tuple((a.name, written(a)) for a in f.args))

@@ -5,8 +5,8 @@
 
 Usage: called.py SOURCE_DIR BUILD_DIR
 
-What a program calls is what it wants from the library. mpi_args does not count: it calls everything, with
-arguments that are wrong.
+A program wants from the library the functions that it calls. mpi_args does not count: it calls everything,
+with arguments that are wrong.
 """
 import pathlib
 import re

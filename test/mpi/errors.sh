@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# What a user sees of an error: who, in which function, on which communicator, why; and that the job ends.
+# The error text that a user sees: who, in which function, on which communicator, why; and that the
+# job ends.
 # Usage: errors.sh MPIEXEC PROGRAM SOURCE_ROOT
 set -u
 mpiexec=$1 program=$2

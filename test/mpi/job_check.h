@@ -82,7 +82,7 @@ static inline unsigned job_draw(void)
 	return (unsigned)(x >> 11);
 }
 
-/* What the ranks of a communicator are in MPI_COMM_WORLD, malloc'd. */
+/* The ranks of a communicator in MPI_COMM_WORLD, malloc'd. */
 static inline int *job_members(MPI_Comm comm)
 {
 	MPI_Group all, part;

@@ -122,8 +122,8 @@ static void note_error(MPI_Comm *comm, int *code, ...)
 		handled_size = -1;
 }
 
-/* What fails on a communicator that has been freed fails by its error handler, which is shown
- * what names it. */
+/* A failure on a communicator that has been freed calls its error handler, which gets a handle that
+ * names it. */
 static void an_error_on_a_freed_communicator(void)
 {
 	MPI_Errhandler e;
@@ -314,7 +314,7 @@ static void a_group_in_use(void)
 	MPI_Group_free(&again);
 }
 
-/* What was begun goes on; nobody can wait for it, which would last for ever. */
+/* An operation that was begun goes on; nobody can wait for it, which would last for ever. */
 static void a_request_in_use(void)
 {
 	MPI_Request request, copy;

@@ -12,7 +12,7 @@ enum { N = 3, TAG = 5, ROOM = 8192 };
 #define MANY (((MPI_Count)1 << 31) + 1) /* below zero as an int */
 #define FAR  ((MPI_Aint)1 << 32)        /* zero as an int */
 
-/* What the calls move: n elements of this type. */
+/* The data of the calls: n elements of this type. */
 static MPI_Count n;
 static MPI_Datatype type;
 

@@ -14,7 +14,7 @@ enum { RANKS = 8, N = 3, GAP = 4, ROOM = RANKS * GAP };
 #define MANY (((MPI_Count)1 << 31) + 1) /* below zero as an int */
 #define FAR  ((MPI_Aint)1 << 33)        /* zero as an int */
 
-/* What the calls move: n elements of this type from each to each, reduced by op. */
+/* The data of the calls: n elements of this type from each to each, reduced by op. */
 static MPI_Count n;
 static MPI_Datatype type;
 static MPI_Op op;
@@ -60,7 +60,7 @@ static void want_of(int to, int rank, int from)
 		want[to + i] = number(rank, from + i);
 }
 
-/* What the ranks from first to last - 1 have from place `from` on, in sum. */
+/* The sum of the ranks from first to last - 1, from place `from` on. */
 static void want_sum(int first, int last, int from)
 {
 	for (int i = 0; i < N && type == MPI_INT && first < last; i++) {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# What ranks have printed is not lost when the job is ended, whatever ends it, in whichever language they are written,
-# and wherever the output goes. Usage: output.sh MPIEXEC BUILD-DIRECTORY
+# The output of ranks is not lost when the job is ended, whatever ends it, in whichever language
+# they are written, and wherever the output goes. Usage: output.sh MPIEXEC BUILD-DIRECTORY
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh

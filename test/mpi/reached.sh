@@ -120,7 +120,7 @@ for kind in --pid --ipc --mount --uts --user --net; do
 		check "$name" apart "$kind $more"
 	fi
 done
-# Who cannot be seen must not hold a lock: that it died with it would not be noticed.
+# A process that cannot be seen must not hold a lock: its death with the lock would not be noticed.
 neither_attaches() {
 	works sh -c "$(rank_1 'unshare --pid --fork')" &&
 		[ "$(grep -c 'no attach: a peer is in another pid namespace' "$tmp/said")" = 2 ]

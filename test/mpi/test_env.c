@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What MPI says of itself and its surroundings, in a job of one process: life from before
+ * MPI's inquiries of itself and its surroundings, in a job of one process: life from before
  * MPI_Init to after MPI_Finalize, environment, statuses, the binary interface, Fortran, and
  * functions that were removed.
  */
@@ -748,7 +748,7 @@ static void ignore_an_error_of_a_session(MPI_Session *session, int *code, ...)
 	(void)code;
 }
 
-/* What they are for is not built; they are no good for communicators. */
+/* The features they are for are not built; they are no good for communicators. */
 static void handlers_of_files_and_sessions_can_be_made(void **state)
 {
 	MPI_Errhandler made[2], is = MPI_ERRHANDLER_NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Who computes and is in the library for moments in between has the helper thread's help for
- * work much shorter than the milliseconds after which the thread looks at an application that
- * does nothing but poll.
+ * A process computes, and is in the library for moments in between. The helper thread helps it with
+ * much shorter work than the milliseconds after which the thread checks an application that does
+ * nothing but poll.
  */
 #include <sched.h>
 

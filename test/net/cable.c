@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A cable between two network namespaces, for kernels without netem and tbf: a TAP interface in
- * each, and this process, which carries frames from one to the other at a rate, after a delay,
- * through a queue that can be full, and loses some of them by chance from a seed. A frame takes
- * as long as on Ethernet, with preamble, checksum and gap. Runs until it is killed; tells what
- * it did then, or at SIGUSR1. `cable --help` lists its options.
+ * A cable between two network namespaces, for kernels without netem and tbf. There is a TAP
+ * interface in each. This process carries frames from one to the other at a rate, after a delay,
+ * through a queue that can be full. It loses some of them by chance from a seed. A frame takes as
+ * long as on Ethernet, with preamble, checksum and gap. Runs until it is killed; tells what it did
+ * then, or at SIGUSR1. `cable --help` lists its options.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -14,7 +14,7 @@
 
 enum { BARRIERS = 2000 };
 
-/* What is counted in the line of our portals-stat that says `what`; 0: there is none. */
+/* The count in the line of our portals-stat that says `what`; 0: there is none. */
 static unsigned long counted(const char *what)
 {
 	unsigned long n = 0;

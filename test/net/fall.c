@@ -26,7 +26,7 @@ static size_t length(uint64_t i)
 	return some[i % 5];
 }
 
-/* Of number i: by an MD of its own or of pieces, with an ack or not, or injected. */
+/* Of number i: by an MD of its own or of segments, with an ack or not, or injected. */
 static void start_put(ptl_process_id_t to, uint64_t i, struct pt_buf *buf, ptl_handle_eq_t eq)
 {
 	static unsigned char inject[8];
@@ -194,8 +194,8 @@ static void deafen_udp(void)
 	pt_true(deaf > 0);
 }
 
-/* What is under way on a connection fails with it; what is begun later finds another way, again
- * once and in order. */
+/* Operations under way on a connection fail with it; later ones take another path, again once and
+ * in order. */
 static void a_way_that_no_longer_leads_there_is_left(void)
 {
 	static unsigned char got[LONGEST];

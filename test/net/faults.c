@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PTL_FAULT, over real sockets: each kind of fault happens, as the counters of both sides say,
- * to the peer, the portal and the kind of packet that its rule names and to no others, and what
- * was damaged arrives all the same. A rule that does not apply makes no fault, so the sender's
- * count tells exactly.
+ * PTL_FAULT, over real sockets. Each kind of fault happens to the peer, the portal and the kind of
+ * packet that its rule names and to no others; the counters of both sides say so. Damaged packets
+ * arrive all the same. A rule that does not apply makes no fault, so the sender's count tells
+ * exactly.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,7 +197,7 @@ static void what_is_damaged_is_not_taken(void)
 	over();
 }
 
-/* What is sent again meanwhile is delayed as well. */
+/* Packets that are sent again meanwhile are delayed as well. */
 static void what_is_delayed_comes_later(void)
 {
 	double start;
@@ -300,7 +300,7 @@ static void requests_to_a_portal(void)
 	over();
 }
 
-/* What the packets of `rank` carry: nothing happens during `others`, and so often in `named`. */
+/* The packets of `rank`: nothing happens during `others`, and so often in `named`. */
 static void carried(const char *type, int rank, void (*others[])(int, ptl_pt_index_t),
 		    void (*named)(int, ptl_pt_index_t))
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the network itself says of our packets: that nobody is there is heard at once, where it
- * is true; and what somebody else says in its name ends nothing. Runs in a network namespace of
- * its own, where ICMP can be forged without being seen by anybody.
+ * The network's own reports of our packets. A true report that nobody is there is heard at once. A
+ * report that somebody else forges ends nothing. Runs in a network namespace of its own, where ICMP
+ * can be forged without being seen by anybody.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets that are longer than what the link carries and go in segments which arrive joined:
- * that they are used where that is so, as the counters of portals-stat say, and that what they
- * bring is right, also when the link comes to carry less, and when segments arrive one by one
- * from some time on. The link is the loopback interface of a network namespace, with
- * PTL_UDP_MTU.
+ * Packets that are longer than what the link carries, and go in segments which arrive joined. They
+ * are used where that is so, as the counters of portals-stat say, and their contents are right.
+ * That holds also when the link comes to carry less, and when segments arrive one by one from some
+ * time on. The link is the loopback interface of a network namespace, with PTL_UDP_MTU.
  */
 #include <netinet/in.h>
 #include <netinet/udp.h>

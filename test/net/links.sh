@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# MPI programs on two hosts joined by a cable of 100 Mbit/s, of 1 Gbit/s, one that loses a frame in a hundred, one with a
-# queue of a few frames, and one of jumbo frames, over UDP and over Ethernet, started by Hydra and by our mpiexec.
+# MPI programs on two hosts joined by a cable: of 100 Mbit/s, of 1 Gbit/s, one that loses a frame in
+# a hundred, one with a queue of a few frames, and one of jumbo frames. They run over UDP and over
+# Ethernet, started by Hydra and by our mpiexec.
 # Usage: links.sh CABLE MPIEXEC NALS ORDER MODES MOVE
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

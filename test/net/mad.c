@@ -399,7 +399,7 @@ static void silence_is_noticed_by_who_polls(void)
 	all_over(eq, md);
 }
 
-/* What was copied and cannot be delivered does not fill the memory. */
+/* Copies that cannot be delivered do not fill the memory. */
 static void who_does_not_listen_is_not_written_for_without_end(void)
 {
 	enum { PUTS = 1024, SEGMENT = 16384, KEPT = 8 << 20 };

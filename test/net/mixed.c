@@ -19,7 +19,7 @@ struct place {
 	char node[NAME];
 };
 
-/* What portals-stat says of our peers. */
+/* The peers in the output of portals-stat. */
 struct seen {
 	int shared[RANKS]; /* by shared memory: their processes */
 	int nshared, nnetwork, nother;

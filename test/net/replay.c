@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Who listens on the wire and sends what it heard again, as it was or changed, makes processes
- * count and nothing else. Runs over the loopback interface of a network namespace of its own,
- * where a packet socket sees every frame and can send any; the same for UDP and for Ethernet
+ * An attacker that listens on the wire and sends packets again, as they were or changed, makes
+ * processes count and nothing else. Runs over the loopback interface of a network namespace of its
+ * own, where a packet socket sees every frame and can send any; the same for UDP and for Ethernet
  * frames. Segments must not be joined: a frame is a packet.
  */
 #include <arpa/inet.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What strangers can do to a process that has a UDP port: make it count. Garbage, headers with
- * wrong tags, greetings without the key and packets that were seen before are sent to the
- * target's port, from this process and to this machine only, a bounded number of them; meanwhile
- * the two go on talking.
+ * Strangers can make a process that has a UDP port count, and nothing else. Garbage, headers with
+ * wrong tags, greetings without the key and packets that were seen before are sent to the target's
+ * port, from this process and to this machine only, a bounded number of them; meanwhile the two go
+ * on talking.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
 # Runs a test of the harness over Ethernet: in a network namespace of its own with a veth pair, its ranks in turn on
 # the two ends, which have no IP; or all of them on the loopback interface; or on one end, with an address, from where
 # they get to each other by the loopback interface; or the pair is a cable of a rate and with losses, by that program.
-# What is made here goes with the namespace.
+# All that is made here goes with the namespace.
 # Usage: wire.sh MTU|lo|host|"CABLE CABLE-OPTION..." PROGRAM [ARG...]
 set -eu
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What libfabric is told in the environment does not take from other threads what they are
- * reading there.
+ * Settings for libfabric in the environment do not take from other threads what they are reading
+ * there.
  */
 #include "ptest.h"
 

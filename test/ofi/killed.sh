@@ -34,7 +34,7 @@ talks_to_it() {
 	cat "$dir/said" "$dir/served"
 	grep -q hears "$dir/served"
 }
-# Who is killed between two operations is missed by neither.
+# A process that is killed between two operations is missed by neither.
 ended_well() {
 	cat "$dir/said" "$dir/served"
 	echo "status $client_status and $server_status"

@@ -23,7 +23,7 @@ enum {
 
 static char said[16384];
 
-/* What was written up to now has that text, which may be in the middle of a line. */
+/* The output up to now has that text, which may be in the middle of a line. */
 static const char *says(int file, const char *text)
 {
 	ssize_t n = pread(file, said, sizeof(said) - 1, 0);

@@ -38,7 +38,7 @@ struct m_me {
 	struct m_md *md;
 };
 
-/* What entries ignore, and what the bits of entries and requests are. */
+/* The bits that entries ignore, and the bits of entries and requests. */
 enum model_masks {
 	MASKS_FEW,  /* mostly nothing, some the low bits, a few all */
 	MASKS_MPI,  /* bits in fields, of which whole ones are ignored */
@@ -68,7 +68,7 @@ struct request {
 	bool ack;
 };
 
-/* What becomes of a request: md is NULL when it is dropped. */
+/* The result of a request: md is NULL when it is dropped. */
 struct verdict {
 	struct m_me *me;
 	struct m_md *md;

@@ -19,7 +19,7 @@
 
 enum { DEFAULT = 20000000, EPISODE = 1000, PATIENCE_MS = 5000, SHRINK_SECONDS = 60, STALE = 16 };
 
-/* What a worker process leaves for the parent. */
+/* The report that a worker process leaves for the parent. */
 struct report {
 	uint64_t seed;  /* of the episode under way */
 	uint64_t count; /* of its operations that were done */

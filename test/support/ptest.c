@@ -132,8 +132,8 @@ static uint32_t since_start(void)
 	return (uint32_t)((pt_now() - shared->start) * 1e3);
 }
 
-/* The parent looks at the time every BEAT_MS. What passed after LATE_MS without a look is none
- * of the test's. */
+/* The parent looks at the time every BEAT_MS. Time that passed after LATE_MS without a reading is
+ * none of the test's. */
 static uint32_t late_by(uint32_t now, uint64_t beat)
 {
 	uint32_t last = (uint32_t)(beat >> 32);
@@ -149,7 +149,7 @@ static void beat(void)
 	shared->beat = (uint64_t)now << 32 | ((uint32_t)last + late_by(now, last));
 }
 
-/* Who goes on before the parent does knows by this, too, that it was held still. */
+/* A child that goes on before the parent does knows by this, too, that it was held still. */
 double pt_lived(void)
 {
 	uint64_t last = shared->beat;

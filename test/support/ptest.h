@@ -110,7 +110,7 @@ int pt_entries(const char *dir); /* in a directory: /proc/self/fd says what is o
 ptl_handle_eq_t pt_open_target(ptl_pt_index_t portal);
 /* Initiator: one put there, and its acknowledgement back. */
 void pt_exchange(ptl_handle_eq_t eq, ptl_pt_index_t portal, ptl_hdr_data_t value);
-/* What portals-stat says of a process: in how many lines `what` is, and in *sum, if there is
+/* The output of portals-stat for a process: in how many lines `what` is, and in *sum, if there is
  * one, the sum of the numbers they begin with. */
 int pt_stat_lines(pid_t pid, const char *what, uint64_t *sum);
 /* That sum; 0 also if no line says it, as portals-stat leaves out what never happened. */
@@ -231,7 +231,7 @@ void pt_buf_check(const struct pt_buf *buf, size_t off, size_t len, uint64_t see
 		  const char *file, int line);
 #define pt_buf_holds(buf, off, len, seed, from)                                                    \
 	pt_buf_check(buf, off, len, seed, from, __FILE__, __LINE__)
-/* Nothing was written between and around the pieces. */
+/* Nothing was written between and around the segments. */
 void pt_buf_guarded_at(const struct pt_buf *buf, const char *file, int line);
 #define pt_buf_guarded(buf) pt_buf_guarded_at(buf, __FILE__, __LINE__)
 ptl_md_t pt_buf_md(const struct pt_buf *buf, unsigned int options, ptl_handle_eq_t eq);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the test bodies are written with: checks that name both sides, shorthands for Portals
- * objects and events, and memory with a pattern that shows misplaced bytes.
+ * The vocabulary of the test bodies: checks that name both sides, shorthands for Portals objects
+ * and events, and memory with a pattern that shows misplaced bytes.
  */
 #include "ptest.h"
 

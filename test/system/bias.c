@@ -135,8 +135,8 @@ static void the_lock_passes_between_threads_and_peers(void)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
 	pt_barrier();
-	/* The other process sends us as much as we do, its threads use the same seeds. What its
-	 * ring had no room for is on its way for a while. */
+	/* The other process sends us as much as we do, its threads use the same seeds. A message
+	 * that its ring had no room for is on its way for a while. */
 	pt_until((pt_ok(PtlNIStatus(pt_ni, PTL_SR_RECV_COUNT, &taken)), taken - before >= t.sent),
 		 20);
 	pt_is(taken - before, t.sent);

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Bursts of long messages between several processes while one of them is stopped, or killed, in
- * the middle of its own. What it has to do with all others is older than what they have to do
- * with each other, and must not be in the way of that; when it goes on, all of its messages
- * arrive; when it is dead, all of them end.
+ * the middle of its own. Its messages with all others are older than theirs with each other, and
+ * must not block those; when it goes on, all of its messages arrive; when it is dead, all of them
+ * end.
  */
 #include "ptest.h"
 

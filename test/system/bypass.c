@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Application bypass: while the target computes without one call into the library, for as long
- * as it takes and ten seconds at most, puts of 8 bytes, 64 KiB and 16 MiB, a get and a swap
- * complete, their acks and replies reach the initiator, and when the target stops computing the
+ * Application bypass. The target computes without one call into the library, for as long as it
+ * takes and ten seconds at most. Meanwhile puts of 8 bytes, 64 KiB and 16 MiB, a get and a swap
+ * complete, and their acks and replies reach the initiator. When the target stops computing the
  * data is there before it calls anything.
  */
 #include "ptest.h"

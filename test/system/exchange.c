@@ -92,7 +92,7 @@ static void regions_have_pipes_of_their_own(void)
 		exchange_all(i);
 }
 
-/* What the end of a message whose memory is not all there says. */
+/* The failure in the end of a message whose memory is not all there. */
 static ptl_ni_fail_t end_of(ptl_handle_eq_t eq, ptl_event_kind_t kind)
 {
 	ptl_event_t ev;

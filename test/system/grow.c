@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A region is mapped as far as it is used: what an interface and its peers take of the address
- * space, and that tables which become longer than they begin, and queues that come late, serve
- * as those that were there from the beginning, for peers that have less of them mapped too.
+ * A region is mapped as far as it is used. Tested is how much of the address space an interface and
+ * its peers take. Tables that become longer, and queues that come late, serve as those that were
+ * there from the beginning, also for peers that have less of them mapped.
  */
 #include "ptest.h"
 

@@ -159,7 +159,7 @@ static void ring_wait(struct survivor *s, unsigned int kinds)
 	}
 }
 
-/* What survivors owe each other: data goes out and comes back unchanged, in time. */
+/* The duty of survivors to each other: data goes out and comes back unchanged, in time. */
 static void ring_step(struct survivor *s)
 {
 	static const size_t sizes[] = { 8, 64, 2048, 100, 60000, 8, PLACE, 1000 };

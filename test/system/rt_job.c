@@ -294,7 +294,8 @@ static void fork_one(char **args)
 	tell("fork done");
 }
 
-/* What a rank starts while it is in the job is none, and runs alone, however it is started. */
+/* A program that a rank starts while it is in the job is no rank, and runs alone, however it is
+ * started. */
 static void nested(char **args)
 {
 	char command[4096];

@@ -25,7 +25,7 @@ static struct stage {
 	_Atomic uint64_t stopped_within, killed_within; /* while it sent a message */
 } * stage;
 
-/* Marks all pieces of a message with its number: fast, so that the source sends nearly all the
+/* Marks all segments of a message with its number: fast, so that the source sends nearly all the
  * time. */
 static void mark(unsigned char *place, uint64_t number)
 {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# What jobs take of a machine's memory and limits: address space, core files, file lengths, and what they do where
-# memory that processes share is hard to come by.
+# Jobs' use of a machine's memory and limits: address space, core files, file lengths, and what they
+# do where memory that processes share is hard to come by.
 # Usage: test_memory.sh MPIEXEC JOB REFUSE
 set -eu
 # shellcheck source=test/tap.sh

@@ -587,7 +587,8 @@ nested() {
 	need out_lines 2 'of 2: nested done$'
 	need out_lines 1 '^rank 0 of 1 kind 0 job alone-'
 }
-# What a rank leaves running when the shell that it has started ends. Usage: orphan [COMMAND...], which runs the rank.
+# A process that a rank leaves running when the shell that it has started ends. Usage: orphan
+# [COMMAND...], which runs the rank.
 orphan() {
 	rm -f "$dir/over"
 	run -n 2 "$@" "$rt_job" nested "sh -c 'shell=\$\$; (while kill -0 \$shell 2>/dev/null; do sleep 0.02; done

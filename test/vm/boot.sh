@@ -17,7 +17,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/shared" "$dir/own"
 
-# What one guest is asked to do, for starting one takes long; a case looks at one of the answers.
+# The tasks of one guest, for starting one takes long; a case checks one of the answers.
 cat >"$dir/guest" <<'END'
 cd "$1"
 ulimit -l >shared/memlock

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a connected peer costs over verbs: one process talks to others, one after the other, and
- * looks at its own memory.
+ * The memory that a connected peer costs over verbs: one process talks to others, one after the
+ * other, and reads its own memory use.
  */
 #include "ptest.h"
 
@@ -12,7 +12,7 @@
 
 enum { PORTAL = 8, OTHERS = 12, FIRST = 4, LIMIT = 16384 };
 
-/* What is allocated, and what is mapped beside the heap: queues that are shared with the device
+/* The memory allocated, and that mapped beside the heap: queues that are shared with the device
  * among it. */
 static uint64_t memory(void)
 {

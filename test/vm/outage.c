@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Two ranks that go on talking whatever the network does: rank 0 puts to rank 1, with an
- * acknowledgement, and gets, all the time, and prints "talks" or "fails" when that changes. What
- * comes back is compared. It ends well when the file FILE is there and they talk. verbs.sh cuts
- * the connection meanwhile; outside a job it kills the one who serves, and starts another in its
- * place, which says when it "hears". Usage: mpiexec -n 2 outage FILE; outage serve PID; outage
- * talk PID FILE
+ * acknowledgement, and gets, all the time, and prints "talks" or "fails" when that changes. The
+ * bytes that come back are compared. It ends well when the file FILE is there and they talk.
+ * verbs.sh cuts the connection meanwhile; outside a job it kills the one who serves, and starts
+ * another in its place, which says when it "hears". Usage: mpiexec -n 2 outage FILE; outage serve
+ * PID; outage talk PID FILE
  */
 #include <cnos_mpi_os.h>
 #include <p3rt/p3rt.h>
@@ -52,10 +52,10 @@ enum fate { ENDED, FAILED, DROPPED };
 static bool anew; /* who serves may be killed, and another take its place */
 
 /*
- * The next event of the descriptor, or of any where it is PTL_HANDLE_INVALID. Who serves anew
- * can be reached before its entries are there: it drops what comes then, of which Portals does
- * not tell. So where nothing is heard for much longer than a death takes to be noticed, and
- * nothing is under way, that is what has happened: false.
+ * The next event of the descriptor, or of any where it is PTL_HANDLE_INVALID. A new server can be
+ * reached before its entries are there: it drops what comes then, of which Portals does not tell.
+ * So where nothing is heard for much longer than a death takes to be noticed, and nothing is under
+ * way, that is what has happened: false.
  */
 static bool next(ptl_handle_md_t md, ptl_event_t *ev)
 {
@@ -78,7 +78,7 @@ static bool next(ptl_handle_md_t md, ptl_event_t *ev)
 	exit(1);
 }
 
-/* What becomes of the operation of a descriptor, that ends with such an event. */
+/* The fate of the operation of a descriptor, that ends with such an event. */
 static enum fate ended(ptl_handle_md_t md, ptl_event_kind_t kind)
 {
 	ptl_event_t ev;
@@ -144,7 +144,7 @@ static int talk(ptl_process_id_t peer, const char *file)
 	return 1;
 }
 
-/* What rank 1 is there for; over with a message to the second entry. */
+/* The part of rank 1; over with a message to the second entry. */
 static void serve(void)
 {
 	ptl_process_id_t anybody = { PTL_NID_ANY, PTL_PID_ANY };

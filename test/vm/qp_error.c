@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Queue pairs that fail: to be loaded ahead of libibverbs with LD_PRELOAD. At SIGUSR1 all of
- * this process that are connected go to the state of error, as a device puts them that cannot
- * carry out what they were given, and the device tells of it, which soft RoCE does not do by
- * itself: what is under way on them ends with an error, and the other ends are left waiting. How
- * many there were is printed, and of how many that had not been destroyed yet. At SIGUSR2 the
- * device says that it has failed as a whole (though it works as ever).
+ * Queue pairs that fail: to be loaded ahead of libibverbs with LD_PRELOAD. At SIGUSR1 all connected
+ * ones of this process go to the state of error. A device puts them there when it cannot carry out
+ * a request, and reports it; soft RoCE does not by itself. Operations under way on them end with an
+ * error, and the other ends are left waiting. How many there were is printed, and of how many that
+ * had not been destroyed yet. At SIGUSR2 the device says that it has failed as a whole (though it
+ * works as ever).
  */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
@@ -34,7 +34,7 @@ static struct ibv_qp *(*real_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *att
 static int (*real_modify)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 static int (*real_destroy)(struct ibv_qp *qp);
 
-/* Who waits for the device's events waits for ours, of the one device that is used; */
+/* A thread that waits for the device's events waits for ours, of the one device that is used; */
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	if (kernels < 0 && pipe2(events, O_CLOEXEC) == 0) {

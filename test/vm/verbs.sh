@@ -143,7 +143,7 @@ meetings() { # MPIEXEC FOLDER-OF-PROGRAMS
 	done
 }
 
-# What it works by, and what a connection takes.
+# Its means, and the memory of a connection.
 reported() {
 	PTL_REPORT=1 passes "$@" && grep -q 'verbs works by device rxe0, port 1' "$dir/out" &&
 		awk '/bytes that each verbs connection takes/ { n++; bad += $2 > 16384 }

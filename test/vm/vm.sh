@@ -3,9 +3,9 @@
 # Copyright (c) 2026 the Postern authors
 #
 # Runs a command under a kernel with RDMA devices, on a machine that has none: Debian's stock kernel in QEMU, with
-# this machine's programs and files, and RoCE in software (rdma_rxe). What the guest writes is gone afterwards, but
-# for the folders named with --share. See usage() below; prepare.sh fetches the kernel, init.sh and guest.sh
-# are what runs in the guest.
+# this machine's programs and files, and RoCE in software (rdma_rxe). Files that the guest writes
+# are gone afterwards, but for the folders named with --share. See usage() below; prepare.sh fetches
+# the kernel, init.sh and guest.sh are what runs in the guest.
 set -eu -o pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# What a user is told of ranks that disagree about a collective: both sides, and the job ends.
+# The error text of ranks that disagree about a collective names both sides, and the job ends.
 # Usage: coll_disagree.sh MPIEXEC PROGRAM SOURCE_ROOT
 set -u
 mpiexec=$1 program=$2

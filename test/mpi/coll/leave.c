@@ -72,7 +72,7 @@ static int sum(int i)
 	return tap_size * i + 10007 * (tap_size * (tap_size - 1) / 2);
 }
 
-/* What int i of `out` is in the end. */
+/* The value of int i of `out` in the end. */
 static int expected(enum what what, int n, int root, int i)
 {
 	switch (what) {

@@ -132,7 +132,7 @@ static void init(struct aside *a, MPI_Op op)
 }
 #endif
 
-/* What must be at place i; *any: nothing in particular. */
+/* The value that must be at place i; *any: any value. */
 static int wanted(const struct aside *a, int i, bool *any)
 {
 	int sum = 0, last = a->kind == SCAN ? a->c->rank : a->c->n - 1;

@@ -76,7 +76,7 @@ static MPI_Comm ring;
 static MPI_Comm pair; /* between two halves of all */
 static int counts[RANKS], displs[RANKS];
 
-/* What rank r gives as element i of its block for another. */
+/* Element i of the block that rank r gives to another. */
 static int given(int r, int to, int i)
 {
 	return r * 1000 + to * 100 + i % 100;
@@ -257,7 +257,7 @@ static int exscan(int n, bool *right)
 	return rc;
 }
 
-/* What is given, with gaps, which has to be packed; counts and displacements. */
+/* The data given, with gaps, which have to be packed; counts and displacements. */
 static void give_wide(int n)
 {
 	for (int b = 0; b < job_size; b++) {
@@ -415,7 +415,7 @@ static int call(const struct collective *c, int n, bool *right)
 
 static const struct collective *now;
 
-/* What was used before is not used again: all of it makes room for one block, of 16 MiB, too
+/* Memory that was used before is not used again: all of it makes room for one block, of 16 MiB, too
  * long for anything else. */
 static void use_up_kept(void)
 {

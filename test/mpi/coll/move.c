@@ -16,7 +16,7 @@ static const char *first_of(const char *a, const char *b)
 	return a ? a : b;
 }
 
-/* What rank `owner` uses; any rank knows. */
+/* The values that rank `owner` uses; any rank knows them. */
 static const struct shape *shape_of(int owner, int salt)
 {
 	return &shapes[value_of(tap_tame ? 0 : owner, -1 - salt) % SHAPES];
@@ -349,7 +349,7 @@ static MPI_Datatype apart(int n, int gap)
 static const char *alltoall_long(int round)
 {
 	const bool in_place = round % 3 == 1;
-	/* of many ranks more than a piece of each block goes at once, and the last piece is a
+	/* of many ranks more than a segment of each block goes at once, and the last segment is a
 	 * short one */
 	const int n = (tap_size > 12 ? 5 << 20 : 2 << 20) / (int)sizeof(int) / tap_size + round;
 	const int in_gap = round % 3 == 2 ? 3 : 1, out_gap = round % 3 == 2 ? 2 : 1;

@@ -12,7 +12,7 @@
 #define RANKS  64
 #define ROOM   40 /* ints for each block */
 
-/* Who sends to whom, of all ranks. */
+/* The pairs of ranks that send to each other. */
 static struct {
 	MPI_Comm comm;
 	bool cart;

@@ -561,7 +561,7 @@ static const char *scan_of(int kind, int n, bool exclusive, bool in_place)
 	return wrong;
 }
 
-/* Of lengths at which data begin to go in pieces, and to go as one again. */
+/* Of lengths at which data begin to go in segments, and to go as one again. */
 static const char *scan_long(int round)
 {
 	static const int sizes[] = { 4, 6, 12 };

@@ -3,7 +3,7 @@
  *
  * Collectives one after the other, in a job: short ones of all kinds in a random order, of a few
  * bytes up to more than what may go without messages, with ranks that are late and ranks that
- * run ahead; long ones, of which several pieces are under way; and communicators that come and
+ * run ahead; long ones, of which several segments are under way; and communicators that come and
  * go, of which nothing must stay.
  */
 #include "test/mpi/coll_check.h"
@@ -93,7 +93,7 @@ static const char *mixed(int round)
 	return wrong;
 }
 
-/* Of whole pieces, too, and of a little more. */
+/* Of whole segments, too, and of a little more. */
 static const char *mixed_long(int round)
 {
 	const char *wrong = NULL;

@@ -133,7 +133,7 @@ static int sum(const struct call *c, int ranks, int i)
 	return ranks * (c->number + i % 997) + 1000 * (ranks * (ranks - 1) / 2);
 }
 
-/* What int i of `out` is, after a collective that ended well. */
+/* The value of int i of `out`, after a collective that succeeded. */
 static int expected(const struct call *c, int i)
 {
 	switch (c->what) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What PTL_MPI_COLL may say, and what is said to who writes something else.
+ * The values of PTL_MPI_COLL, and the error text for any other.
  */
 #include <setjmp.h>
 #include <stdarg.h>

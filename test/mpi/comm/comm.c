@@ -69,7 +69,7 @@ static void a_duplicate_is_congruent_and_apart(void)
 	CHECK(copy == MPI_COMM_NULL);
 }
 
-/* Who is in my part, in the order of the standard: key, then rank. */
+/* The members of my part, in the order of the standard: key, then rank. */
 static int part_of(const int *colour, const int *key, int mine, int *want)
 {
 	int n = 0;

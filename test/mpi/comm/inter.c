@@ -389,7 +389,7 @@ static void thousands_are_made_and_freed(void)
 	}
 }
 
-/* What only one rank knows to be wrong is told to all: none waits for ever. */
+/* An error that only one rank knows is sent to all: none waits for ever. */
 static void wrong_leaders_and_wishes_are_errors_on_all_ranks(void)
 {
 	MPI_Comm side, inter, all;

@@ -3,7 +3,7 @@
  *
  * The agreement on context numbers, with processes and threads that are simulated: each process
  * is a copy of context.c's variables, and a scheduler lets whoever can go on do one step, in
- * random order. What is tried is what threads of a real job cannot be made to do on demand.
+ * random order. It tries orders that threads of a real job cannot be made to take on demand.
  */
 #include <setjmp.h>
 #include <stdarg.h>

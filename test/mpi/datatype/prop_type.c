@@ -102,7 +102,7 @@ static void must(int rc)
 
 /* ---- random types ---------------------------------------------------------------------------- */
 
-/* What constructors take, and which of the pool the types are. */
+/* The arguments of constructors, and which of the pool the types are. */
 struct recipe {
 	int n;
 	MPI_Count length[MEMBERS], displacement[MEMBERS];

@@ -87,7 +87,7 @@ static void large_constructors_show_in_the_envelope(void **state)
 
 #define MANY (((MPI_Count)1 << 31) + 1) /* below zero as an int */
 
-/* What there is to ask, in each form; `t` goes. */
+/* All inquiries, in each form; `t` is freed. */
 static void is_large(MPI_Datatype t, MPI_Count size, MPI_Count lb, MPI_Count extent,
 		     MPI_Count true_lb, MPI_Count true_extent)
 {

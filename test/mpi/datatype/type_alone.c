@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What datatypes call of the rest of MPI; see type_alone.h.
+ * The functions that datatypes call of the rest of MPI; see type_alone.h.
  */
 #include "type_alone.h"
 

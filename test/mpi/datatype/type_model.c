@@ -125,7 +125,7 @@ void m_of_pair(struct m_type *m, const struct m_basic *value, const struct m_bas
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-/* Who has element i of dimension d. */
+/* The owner of element i of dimension d. */
 static int owner(const struct m_array *a, int d, MPI_Count i)
 {
 	MPI_Count block = a->darg[d];

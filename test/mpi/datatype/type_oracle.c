@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Prints what an MPI makes of random datatypes: size, bounds, and a checksum of packed data.
- * Compiled for two MPIs it must print the same. What MPIs are known to differ in is left out:
- * empty types, and structs of members some of which have bounds that were set (MPICH lets the
- * others count, too) or of a single type (MPICH does not pad them).
+ * Compiled for two MPIs it must print the same. Known differences between MPIs are left out: empty
+ * types, and structs of members some of which have bounds that were set (MPICH lets the others
+ * count, too) or of a single type (MPICH does not pad them).
  *
  * Usage: type_oracle [TYPES [SEED]]
  */

@@ -21,7 +21,7 @@ int c_set_attribute(int comm, int keyval, int v)
 	return MPI_Comm_set_attr(MPI_Comm_f2c(comm), keyval, (void *)(MPI_Aint)v);
 }
 
-/* What the attribute points to. */
+/* The target of the attribute. */
 MPI_Aint c_attribute(int comm, int keyval, int wide)
 {
 	void *found = NULL;

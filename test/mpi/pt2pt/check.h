@@ -40,7 +40,7 @@ long wrong_byte(const void *at, size_t n, int number);
 /* In seconds. */
 double time_now(void);
 
-/* What MPI_Status says. */
+/* The contents of MPI_Status. */
 int count_of(const MPI_Status *status);
 
 /* A counter of this MPI's own ("sent_short"), a performance variable of MPI_T; -1: this MPI has
@@ -51,7 +51,7 @@ long long counter(const char *name);
 long resident_kib(void);
 long allocated_kib(void);
 
-/* What a sanitizer may keep of its own, in KiB. */
+/* The memory that a sanitizer may keep of its own, in KiB. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZER_KIB (256 * 1024)
 #else

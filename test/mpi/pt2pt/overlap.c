@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Long messages move while one side computes and calls no MPI function: into a posted receive,
- * and out of a send that was under way. What tells the computing side that it is over is memory
- * or a signal, not MPI.
+ * and out of a send that was under way. Memory or a signal, not MPI, notifies the computing side of
+ * the end.
  */
 #include <signal.h>
 #include <unistd.h>

@@ -19,7 +19,7 @@
 static int partner;
 static MPI_Comm shared, own[THREADS];
 
-/* What a thread found wrong; tap_wrong is for one thread. */
+/* The error that a thread found; tap_wrong is for one thread. */
 struct thread {
 	pthread_t id;
 	int number;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_THREAD_MULTIPLE where processors are short: a thread that gives its turn away while it
- * waits is not to keep the others of its process out of MPI, or of Portals, as long as it does
- * not run. Its sched_yield is ours, and lets another thread make a call meanwhile. For two
- * ranks, bound to nothing: they share one processor.
+ * MPI_THREAD_MULTIPLE where processors are short: a thread that yields while it waits is not to
+ * keep the others of its process out of MPI, or of Portals, as long as it does not run. Its
+ * sched_yield is ours, and lets another thread make a call meanwhile. For two ranks, bound to
+ * nothing: they share one processor.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

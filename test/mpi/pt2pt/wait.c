@@ -76,7 +76,7 @@ static void start(int i, bool sync)
 	}
 }
 
-/* What one side sends the other receives; both draw all. */
+/* The one side receives what the other sends; both draw all. */
 static void start_all(void)
 {
 	MPI_Request begun[SLOTS];

@@ -383,7 +383,8 @@ static const char *sums(int round)
 	return NULL;
 }
 
-/* Who adds to many elements at a time loses nothing of what others add to one, nor they of his. */
+/* An addition to many elements at a time loses no addition of others to one of them, nor the
+ * reverse. */
 static const char *few_and_many(int round)
 {
 	enum { MANY = 600, TIMES = 1200, SINGLE = 50 };

@@ -72,7 +72,7 @@ static MPI_Win make(int allocated)
 
 enum { FENCE, START, WAIT, TEST, SAID, AMONG, LOCK, LOCK_ALL, FLUSH, MANY, WINDOWS };
 
-/* Puts of more pieces than can be under way, until one ends in an error. */
+/* Puts of more segments than can be under way, until one ends in an error. */
 static int put_until_it_is_dead(MPI_Win win, double since)
 {
 	MPI_Datatype pieces;

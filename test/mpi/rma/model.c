@@ -5,8 +5,8 @@
  * of every flavour, beside a model: all ranks draw the same numbers, so each knows what every
  * window must hold, and what every get must bring. Usage: [SEED [ROUNDS [tame]]].
  *
- * Of each window every rank has pieces of its own, one for each of its operations in an epoch,
- * and at the end there is a piece that all accumulate into.
+ * Of each window every rank has segments of its own, one for each of its operations in an epoch,
+ * and at the end there is a segment that all accumulate into.
  */
 #include "test/mpi/pt2pt/check.h"
 
@@ -159,7 +159,7 @@ static int start_op(struct op *o)
 	}
 }
 
-/* What it does to the model; for its origin also what it must bring. */
+/* The change to the model; for its origin also the result. */
 static void play(struct op *o, bool mine)
 {
 	int *at = model_of(o->target) + o->at, n = 0;
@@ -181,7 +181,7 @@ static void play(struct op *o, bool mine)
 		}
 }
 
-/* Into the piece that all have in common: one operation of the epoch's for everybody. */
+/* Into the segment that all have in common: one operation of the epoch's for everybody. */
 static const char *accumulate_common(void)
 {
 	for (int origin = 0; origin < tap_size; origin++) {

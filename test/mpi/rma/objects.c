@@ -189,7 +189,7 @@ static const char *shared(int gaps)
 	return NULL;
 }
 
-/* What is asked for on some ranks only. */
+/* A request of some ranks only. */
 static const char *shared_asked_by_some(int round)
 {
 	MPI_Info info;
@@ -271,7 +271,7 @@ static const char *attached(int round)
 	return NULL;
 }
 
-/* One type over two pieces of memory. */
+/* One type over two segments of memory. */
 static const char *scattered(int round)
 {
 	int one[4] = { 1, 2, 3, 4 }, two[4] = { 5, 6, 7, 8 }, got[4] = { 0 },
@@ -300,7 +300,7 @@ static const char *scattered(int round)
 	return NULL;
 }
 
-/* Runs over two pieces of memory one behind the other, of elements that Portals calculates with
+/* Runs over two segments of memory one behind the other, of elements that Portals calculates with
  * and of others. */
 static const char *over_the_border(int round)
 {
@@ -593,8 +593,7 @@ static const char *errors_of_requests(int round)
 
 /* ---- datatypes ------------------------------------------------------------------------------- */
 
-/* What an accumulate's data must be of is found in types within types: one predefined type, and
- * no other. */
+/* The predefined type of an accumulate's data is found in types within types: one, and no other. */
 static const char *types_of_types(int flavor)
 {
 	static const int lengths[] = { 1, 1, 0 };

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Post, start, complete and wait, and fences: who accesses whom is drawn anew for each epoch,
- * and the ranks run ahead of each other as far as that lets them. What a target stored before
- * its post is there after a start, and what others put is there after the wait. Usage: [SEED
- * [TIMES [tame|words]]].
+ * and the ranks run ahead of each other as far as that lets them. The values that a target stored
+ * before its post are there after a start. The values that others put are there after the wait.
+ * Usage: [SEED [TIMES [tame|words]]].
  */
 #include <sched.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
  * One-sided operations on data of many runs, which go in fewer messages than runs: random
  * datatypes, regular and not, with runs of a byte and runs of kilobytes, forwards and backwards,
  * at the target, at the origin or at both, beside a model that knows nothing of messages: the
- * list of the elements' places. What lies between them must stay. And that they are fewer
- * messages, and in order. Usage: [SEED [ROUNDS [tame]]].
+ * list of the elements' places. The bytes between them must stay. There must be fewer messages, in
+ * order. Usage: [SEED [ROUNDS [tame]]].
  */
 #include "test/mpi/pt2pt/check.h"
 
@@ -265,8 +265,8 @@ static const char *runs_in_few_messages(int round)
 
 /* ---- long data ------------------------------------------------------------------------------- */
 
-/* All ranks at the same time, or one after the other while the others wait or compute: data of
- * one run, in pieces or not. */
+/* All ranks at the same time, or one after the other while the others wait or compute: data of one
+ * run, in segments or not. */
 static const char *long_data_come_whole(int round)
 {
 	int target = (tap_rank + 1) % tap_size, from = (tap_rank + tap_size - 1) % tap_size;
@@ -308,8 +308,8 @@ static const char *long_data_come_whole(int round)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* What was stored last is what stays, whatever the accumulates' lengths, and each sees what
- * those before it did. */
+/* The last value stored stays, whatever the accumulates' lengths, and each sees the results of
+ * those before it. */
 static const char *accumulates_in_order(int round)
 {
 	enum { LONG = 900 };

@@ -69,7 +69,7 @@ static const char *work(int thread)
 	return NULL;
 }
 
-/* What one of the threads does, and whether it was right. */
+/* The work of one of the threads, and whether it was right. */
 struct task {
 	pthread_t thread;
 	int number;

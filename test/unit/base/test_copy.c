@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Copies into memory that another core has, and into such that this one has: all of it and
- * nothing else, at any place, in pieces or not, by vectors or not.
+ * Copies into memory that another core has, and into such that this one has: all of it and nothing
+ * else, at any place, in segments or not, by vectors or not.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which of several ways is fastest, found out by what they cost.
+ * The tuner finds the fastest of several paths by their costs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -217,7 +217,7 @@ static void values_are_split_and_joined(void **state)
 	free(l);
 }
 
-/* What was joined is good, from here to the end. */
+/* The joined segment is good, from here to the end. */
 static void works_and_ends(struct launcher *l)
 {
 	char back[64];
@@ -317,7 +317,7 @@ static void one_request_is_under_way_at_a_time(void **state)
 	works_and_ends(l);
 }
 
-/* What a launcher that answers the question for the program's number so is taken to have said. */
+/* The meaning of a launcher's answer to the question for the program's number. */
 static void the_number_is(const char *answer, int expected)
 {
 	struct launcher *l = start();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What is passed on to another NAL, and what is not: requests are, in their order and with their
- * operations; answers are not, nor what comes behind a request that could not be; nor is
- * anything to a NAL that closes. The carriers, and the rest of nal/net, are stubs.
+ * Failover to another NAL: requests are handed over, in their order and with their operations;
+ * answers are not, nor what comes behind a request that could not be; nor is anything to a NAL that
+ * closes. The carriers, and the rest of nal/net, are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

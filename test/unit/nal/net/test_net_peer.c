@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What an interface's network NALs remember of a peer when connections come and go, and when one
- * of them closes. The carriers, the helper threads and the engine are stubs.
+ * An interface's network NALs remember peers when connections come and go, and when one of them
+ * closes. The carriers, the helper threads and the engine are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  *
  * An endpoint is opened as its provider wants it: with a table of addresses or a map, with
  * buffers that are registered or not, and with memory that belongs to the domain or to the
- * endpoint. What fails is named. The provider is a stub.
+ * endpoint. The failed call is named. The provider is a stub.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What libfabric says of an error reaches the machine of nal/net/rdma in its words, with the
- * provider and the call, and so does a word that goes beside a packet. The provider and the machine
- * are stubs.
+ * Libfabric's text of an error reaches the machine of nal/net/rdma, with the provider and the call.
+ * So does a word that goes beside a packet. The provider and the machine are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -379,7 +378,7 @@ static void and_comes_with_it(void **state)
 	}
 }
 
-/* What warnings say meanwhile. */
+/* The text of warnings meanwhile. */
 static void warned_by_polling(char *text, size_t len)
 {
 	FILE *file = tmpfile();

@@ -18,7 +18,7 @@
 #define ALL  (FI_MSG | FI_RMA | FI_MULTI_RECV)
 #define MOST 8
 
-/* What libfabric offers, in its order; ends without a name. */
+/* The offers of libfabric, in its order; ends without a name. */
 static struct offer {
 	const char *provider;
 	uint64_t caps;
@@ -269,7 +269,7 @@ static void memory_that_is_short_is_said_to_be(void **state)
 	takes_none("ofi:psm3", "out of memory");
 }
 
-/* What cannot be asked for some abilities does not hide what was found by others. */
+/* A query that fails for some abilities does not hide the results of others. */
 static void one_answer_is_enough(void **state)
 {
 	(void)state;

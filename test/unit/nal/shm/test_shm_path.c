@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long messages go in shared memory, by what was observed: the machine of
+ * The path of long messages in shared memory, by what was observed: the machine of
  * nal/shm/shm_path.c, with a clock that is ours and a pipe and claims that take as long as a case
  * says.
  */
@@ -220,7 +220,7 @@ static void changes_without_end_become_rare(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100 * REST_MOST; i++) {
-		/* the other way is always better, until it is taken */
+		/* the other path is always better, until it is taken */
 		pipe_ns = claims_ns = w->of.phase == BASE_TUNER_OTHER ? 5000 : 20000;
 		stream(1, LENGTH);
 	}
@@ -258,7 +258,7 @@ static void all_lengths_begin_by_the_pipe(void **state)
 	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 0);
 }
 
-/* What a peer begins while we compute, and ends, has no beginning that we know of. */
+/* A message that a peer begins and ends while we compute has no beginning that we know of. */
 static void what_began_unseen_is_not_timed(void **state)
 {
 	(void)state;
@@ -278,7 +278,7 @@ static void what_began_unseen_is_not_timed(void **state)
 	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 0);
 }
 
-/* What a peer ends while we compute was over long before the next one begins. */
+/* A message that a peer ends while we compute was over long before the next one begins. */
 static void what_ended_unseen_is_not_timed(void **state)
 {
 	(void)state;

@@ -184,8 +184,8 @@ static void what_was_not_taken_is_not_overtaken(void **state)
 		;
 }
 
-/* What tells of skipped lines is a message like any other: a ring that is full up to it leaves
- * it alone. */
+/* The mark of skipped lines is a message like any other: a ring that is full up to it leaves it
+ * alone. */
 static void what_is_skipped_is_not_overtaken(void **state)
 {
 	(void)state;

@@ -24,7 +24,7 @@
 
 enum { MASK = 0xff, INSIDE = 7, ELSEWHERE = 0x100 };
 
-/* What the processes of a case share. */
+/* The memory that the processes of a case share. */
 static struct stage {
 	_Atomic uint32_t word;        /* the critical section's */
 	_Atomic bool may_leave;       /* it */

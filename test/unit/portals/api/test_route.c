@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What is known of a peer when one NAL leads there and another one does not.
+ * The routes to a peer when one NAL leads there and another one does not.
  */
 #include <setjmp.h>
 #include <stdarg.h>

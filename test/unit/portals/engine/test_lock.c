@@ -30,7 +30,7 @@ enum { LINES = 64, CALLS = 2000, CANNOT = 77 };
 
 #define CASE_NS 2000000000u
 
-/* What the two processes share. */
+/* The memory that the two processes share. */
 static struct stage {
 	struct ptl_region region;
 	_Atomic uint32_t inside; /* somebody holds the lock */

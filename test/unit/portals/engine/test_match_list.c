@@ -391,8 +391,8 @@ static void looking_ahead_takes_any_message(void **state)
 	look_ahead(UINT32_MAX, 3);
 }
 
-/* What a peer unlinked before it died comes back: of the hash, its last of a tuple, and of the
- * list. */
+/* Entries that a peer unlinked before it died come back: of the hash, its last of a tuple, and of
+ * the list. */
 static void an_unlinking_can_be_undone(void **state)
 {
 	const uint32_t last = PTL_MATCH_SHORT + 1;
@@ -448,7 +448,7 @@ static void what_others_did_is_undone_in_what_came_later(void **state)
 	ptl_region_unmap(&w);
 }
 
-/* Of 4 or 8 bytes, the last that are mapped in one piece, and of every part. */
+/* Of 4 or 8 bytes, the last that are mapped contiguously, and of every part. */
 static void the_last_word_of_a_part_is_put_back(void **state)
 {
 	(void)state;
@@ -470,7 +470,7 @@ static void the_last_word_of_a_part_is_put_back(void **state)
 	}
 }
 
-/* What a header says that others may have scribbled on is not mapped. */
+/* The lengths in a header that others may have overwritten are not mapped. */
 static void a_part_is_no_longer_than_it_can_be(void **state)
 {
 	struct ptl_view w;

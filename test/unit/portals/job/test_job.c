@@ -22,7 +22,7 @@ enum { NI0 = 100, NI1 = 101 }; /* handles */
 
 static const ptl_process_id_t own = { 0x0a000002, 22 };
 
-/* What job.c asks of the core. */
+/* Stubs of the core's functions that job.c calls. */
 static bool is_init;
 
 bool ptl_is_init(void)

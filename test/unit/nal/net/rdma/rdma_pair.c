@@ -125,7 +125,7 @@ void net_read_clock(struct net *n)
 	(void)n;
 }
 
-/* Where memory has no address it is in pieces of 100 bytes. */
+/* Where memory has no address it is in segments of 100 bytes. */
 int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
 		 int max)
 {

@@ -57,7 +57,7 @@ extern enum net_status how;
 extern bool answers;      /* the sender hears what the receiver says */
 extern bool scattered;    /* where it lands is in pieces of memory, */
 extern uint64_t gone;     /* of which those from here on are not there */
-extern uint64_t looked;   /* bytes of pieces that were asked for */
+extern uint64_t looked;   /* bytes of segments that were asked for */
 extern size_t scarce;     /* blocks of so many bytes are not to be had; 0: they are */
 extern bool unregistered; /* no memory can be registered */
 
@@ -79,7 +79,7 @@ void take_one(uint32_t i);
 void credit(void);
 /* So much of `source`, and nothing else, is where messages land. */
 void landed(uint64_t len);
-/* What a packet of `from` would say, which takes no notice of rules. */
+/* The head of a packet of `from`, which takes no notice of rules. */
 void say(uint8_t kind, uint64_t length, uint32_t bytes);
 
 #define CASE(name)       cmocka_unit_test_setup_teardown(name, set_up, tear_down)

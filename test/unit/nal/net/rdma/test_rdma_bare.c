@@ -40,7 +40,8 @@ static void put_and_take(uint64_t len)
 	landed(len);
 }
 
-/* How many packets the next message takes, all of them bare, or with a header in the first one. */
+/* How many packets the next message takes, all of them headerless, or with a header in the first
+ * one. */
 static void goes(uint64_t len, uint32_t packets, uint8_t first)
 {
 	const uint32_t at = nwire, messages = ndelivered;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ends of long messages that were held back go before whatever else goes to the sender of those
- * messages, in the order of the packets' numbers, also where the link has no room, and before
- * the BYE of an interface that closes. What the link had no room for goes when it has some
- * again, though nothing arrives. When an interface closes, its link does before memory is
+ * Ends of long messages that were held back go before anything else to the sender of those
+ * messages. They go in the order of the packets' numbers, also where the link has no room, and
+ * before the BYE of an interface that closes. A packet that the link had no room for goes when it
+ * has some again, though nothing arrives. When an interface closes, its link does before memory is
  * unregistered, if it can. The link, the peers and nal/net are stubs.
  */
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Messages in several packets that nobody asks for: their bytes arrive whatever happens to be
- * short, credit, room in the link, packets, or the receiver's time, of a message that is not
- * wanted none do, nothing comes between, and who does it otherwise loses the connection. Where
+ * Messages in several packets that nobody asks for. Their bytes arrive whatever is short: credit,
+ * room in the link, packets, or the receiver's time. No byte of a message that is not wanted
+ * arrives, and nothing comes between. A peer that does it otherwise loses the connection. Where
  * there is no memory those hear of it who wait.
  */
 #undef malloc /* that of the machines is scarce_malloc */
@@ -411,7 +411,7 @@ static void but_not_at_once(void **state)
 	landed(4 * PACKET);
 }
 
-/* Who sent a beginning, or was asked for bytes, and is silent then, is given up. */
+/* A peer that sent a beginning, or was asked for bytes, and is silent then, is given up. */
 static void what_is_to_come_is_expected(void **state)
 {
 	(void)state;

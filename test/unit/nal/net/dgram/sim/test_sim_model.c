@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a simulated network does to packets: times by LogGP, chances that come from the seed
+ * The effects of a simulated network on packets: times by LogGP, chances that come from the seed
  * alone and are about as many as were asked for, a queue that takes only so much.
  */
 #include <setjmp.h>
