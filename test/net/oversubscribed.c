@@ -52,9 +52,9 @@ int main(int argc, char **argv)
 	packets = most(counted("packets sent"));
 	kept = most(counted("given to one thread for good"));
 	if (rank == 0 && size <= sysconf(_SC_NPROCESSORS_ONLN))
-		printf("1..0 # SKIP %d ranks are no crowd here\n", size);
+		printf("1..0 # SKIP %d ranks are not oversubscribed here\n", size);
 	else if (rank == 0)
-		printf("1..1\n%s 1 - no rank of a crowd keeps its core while it waits for the "
+		printf("1..1\n%s 1 - no oversubscribed rank keeps its core while it waits for the "
 		       "network\n"
 		       "# at most %lu packets were sent, %lu locks kept\n",
 		       packets >= BARRIERS && !kept ? "ok" : "not ok", packets, kept);
