@@ -3,9 +3,9 @@
  *
  * The time of the copies of long collectives, and of puts and gets, alone. Bare processes copy what
  * each has to get, once, with nothing else to do, and wait for nobody. For reductions of two ranks
- * they add it. Of what one of two gives the other both copy or add a part. What lies in another's
- * own memory the kernel copies (process_vm_readv, process_vm_writev), or with `common` memcpy, as
- * if all memory were in common, which no way is faster than; a window that MPI allocates is memory
+ * they add it. Of what one of two gives the other both copy or add a part. The kernel copies data
+ * in another's own memory (process_vm_readv, process_vm_writev), or with `common` memcpy does, as
+ * if all memory were in common; nothing is faster than that; a window that MPI allocates is memory
  * in common, a window of the program's own memory is that of another. Prints figures as the
  * programs of bench/mpi do, under the names of what they are the floor of. Usage: copies
  * collectives|common RANKS MIN-MS REPEAT BYTES...

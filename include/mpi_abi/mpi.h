@@ -3,8 +3,9 @@
  *
  * MPI with the standard binary interface of MPI 5.0 (ABI 1.0): the values here are fixed by the
  * standard, so that a program built with this header runs with every library that is called
- * libmpi_abi.so.1. What MPI-3 removed and old programs still use is in ../mpi/mpi.h, which includes
- * this file. Every function has a page in section 3 of the manual; doc/mpi.md says what is built.
+ * libmpi_abi.so.1. ../mpi/mpi.h, which includes this file, has the functions that MPI-3 removed and
+ * old programs still use. Every function has a page in section 3 of the manual; doc/mpi.md says
+ * what is built.
  *
  * Each function is declared once as MPI_ here; the PMPI_ half at the end, the names by which a
  * profiling library reaches the real function, is written from it by mpi_shim/gen/pmpi.py.

@@ -32,8 +32,8 @@
  * another one.
  *
  * The messages of a non-blocking schedule have a tag of their own on the collective context, so
- * several schedules can be under way. Blocking ones follow each other and share one tag. What a
- * schedule receives is compared with its call (calls.h).
+ * several schedules can be under way. Blocking ones follow each other and share one tag. The
+ * messages that a schedule receives are compared with its call (calls.h).
  *
  * Functions are called with the MPI lock held, if threads need one. Only a blocking schedule
  * may block.

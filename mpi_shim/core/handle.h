@@ -74,7 +74,7 @@ void mpi_object_predefine(void *object, enum mpi_kind kind, uint32_t handle);
  * back. */
 void mpi_object_end(struct mpi_obj *o);
 
-/* Returns an object to its pool. What it owned has been released. */
+/* Returns an object to its pool. Its contents have been released. */
 static inline void mpi_object_give_back(struct mpi_obj *o)
 {
 	struct mpi_pool *p = &mpi_pools[o->kind];

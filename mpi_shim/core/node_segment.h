@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the others need to join; plain bytes, to be sent. */
+/* The data that the others need to join; plain bytes, to be sent. */
 struct mpi_node_segment_key {
 	uint64_t token; /* the first word of the memory; 0: there is no segment */
 	int32_t pid, fd;

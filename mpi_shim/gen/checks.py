@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
-"""What entry points check of each argument, as rows: section, function, argument, check.
+"""The checks of entry points for each argument, as rows: section, function, argument, check.
 
 The first three are patterns of the section's title in the header, of the function's name without MPI_
 and _c, and of the argument's name. The first row that fits counts. A check is a C expression that gives

@@ -122,7 +122,7 @@ class Entry:
                                len=checks.length(self.f, arg), wide=wide or arg.name)
 
     def checks_of(self, arg, wide=None):
-        """What ROWS says, or the rule for pointers."""
+        """The rule of ROWS, or that for pointers."""
         row = checks.row_of(self.f, arg)
         if row is None:
             row = ''

@@ -7,8 +7,8 @@ Usage: forms.py MPI_H OUTPUT_H OUTPUT_C OUTPUT_NEIGHBOR_C SOURCE...
 
 A collective is defined once, in a SOURCE, as `int mpi_xxx_schedule(struct mpi_schedule *p, ...)` with the arguments of the
 internal function of its blocking form. Those among neighbours, which are of a higher room, have an output of their
-own. What is written is the prototypes of those, and mpi_xxx, mpi_ixxx and
-mpi_xxx_init, which make the schedule and carry it out, start it, or keep it.
+own. The output is the prototypes of those, and mpi_xxx, mpi_ixxx and mpi_xxx_init, which make the schedule
+and carry it out, start it, or keep it.
 """
 import re
 import sys

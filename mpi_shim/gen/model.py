@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
-"""What the shim makes of the MPI prototypes: which internal function stands behind each MPI function,
-and what each of its arguments becomes on the way there.
+"""The shim's view of the MPI prototypes: which internal function stands behind each MPI function, and what
+each of its arguments becomes on the way there.
 
 MPI_Xxx_yyy, MPI_Xxx_yyy_c and (where it exists) MPI_Xxx_yyy_x all lead to one internal function,
 mpi_xxx_yyy, with the arguments of the _c form, in which handles have become pointers to objects.

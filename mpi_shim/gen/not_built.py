@@ -28,7 +28,7 @@ def any_time(name):
 
 
 def why(name):
-    """What the function `name` belongs to, if it is not to be built; else None."""
+    """The group of the function `name`, if it is not to be built; else None."""
     for pattern, reason in NOT_BUILT:
         if re.fullmatch(pattern, name):
             return reason

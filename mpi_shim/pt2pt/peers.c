@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What this process knows of the others: credit (protocol.h), and whether they live and can be
+ * This process's knowledge of the others: credit (protocol.h), and whether they live and can be
  * reached. A wait that goes on for a while checks the peers of all operations in progress. An
  * operation whose peer has died ends with MPI_ERR_PROC_ABORTED.
  *

@@ -163,7 +163,7 @@ static inline bool mpi_mark_differs(uint64_t mark, uint64_t hdr, bool is_long)
 	       (!is_long && (uint32_t)mpi_hdr_number(hdr) != (uint32_t)(mark >> 32));
 }
 
-/* What this process knows of another one: as a receiver of its messages and as a sender to it.
+/* This process's knowledge of another one: as a receiver of its messages and as a sender to it.
  * Counters wrap around. */
 struct mpi_peer {
 	uint32_t sent_bytes, sent_slots;             /* credit spent */

@@ -28,7 +28,7 @@ struct net_addr {
 /* A process id: nid << 32 | pid. */
 typedef uint64_t net_id_t;
 
-/* What the other side of a connection says about itself; the key authenticates it. */
+/* The description that the other side of a connection gives of itself; the key authenticates it. */
 struct net_who {
 	net_id_t id;
 	uint64_t incarnation;

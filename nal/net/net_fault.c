@@ -18,7 +18,7 @@
 
 enum action { FAULT_DROP, FAULT_DUP, FAULT_DELAY, FAULT_CORRUPT };
 
-/* What a packet carries, as bits. */
+/* The contents of a packet, as bits. */
 enum carried {
 	CARRIES_HELLO = 1 << 0,
 	CARRIES_ACK = 1 << 1,
@@ -259,7 +259,7 @@ static int frame_carrier(const struct dgram_frame *f, const struct net_msg *m)
 	return f->kind == DGRAM_FRAME_MSG ? kinds[m->kind] : 0;
 }
 
-/* What the packet carries, and whether that is a request to `portal`. */
+/* The contents of the packet, and whether they are a request to `portal`. */
 static int carried_portal(const struct copy *c, uint32_t portal, bool *to_portal)
 {
 	struct dgram_frame f;

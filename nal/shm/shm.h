@@ -68,7 +68,7 @@ struct shm_deferred {
 	char payload[];
 };
 
-/* What was observed of a peer's long messages of one class: see shm_path.c. */
+/* The observations of a peer's long messages of one class: see shm_path.c. */
 struct shm_path {
 	struct base_tuner of; /* 0: the pipe, 1: claims; counts groups of messages */
 	uint32_t left;        /* messages until the group ends */
@@ -117,8 +117,8 @@ struct shm_peer {
 	struct shm_peer *next_run, *next_gone, *next_unsure;
 };
 
-/* What the helper thread knows of the application's leaves from a biased lock. It must poll
- * our rings some time after each leave (portals/engine/lock.h). */
+/* The helper thread's knowledge of the application's leaves from a biased lock. It must poll our
+ * rings some time after each leave (portals/engine/lock.h). */
 enum shm_left {
 	SHM_LEFT_ASLEEP, /* it polls nothing and must be woken */
 	SHM_LEFT_POLLED, /* it has polled since the last leave it knows of */

@@ -308,8 +308,8 @@ void shm_peer_failed(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, cons
 	bool was_live = p->state == SHM_LIVE;
 	bool closed = was_live && atomic_load(&((const struct shm_area *)p->view.nal)->closed);
 
-	/* What it had sent completely before it died still counts; answers to it are no longer
-	 * sent. */
+	/* A message that it had sent completely before it died still counts; answers to it are no
+	 * longer sent. */
 	p->state = SHM_GONE;
 	if (was_live) {
 		shm_take_all(s, UINT32_MAX);

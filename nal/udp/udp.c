@@ -72,7 +72,7 @@ static void udp_describe(char *text, size_t len)
 
 /* ---- the socket ------------------------------------------------------------------------------ */
 
-/* What fits a datagram; `unknown` if the interface does not say. */
+/* The bytes that fit a datagram; `unknown` if the interface does not say. */
 static uint32_t carried_by_interface(const struct udp *u, const char *ifname, uint32_t unknown)
 {
 	uint32_t headers = u->family == AF_INET6 ? HEADERS_6 : HEADERS_4, mtu = unknown + headers;
@@ -260,7 +260,7 @@ static bool parse_udp_card(const void *link, const char *card, size_t len, struc
 	       addr->word[0] >> 48 == (uint64_t)u->family;
 }
 
-/* What is for an address of this host does not leave by its interface. */
+/* A packet for an address of this host does not leave by its interface. */
 uint32_t udp_whole(const struct udp *u, const struct net_addr *to)
 {
 	bool local = to->word[1] == u->own.word[1] && to->word[2] == u->own.word[2];

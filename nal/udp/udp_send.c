@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets out. What the machine transmits in one round is collected and goes to the kernel in
- * one call: packets of one length to one address as one datagram which the kernel, or the card,
- * cuts into segments.
+ * Packets out. The packets that the machine transmits in one round are collected and go to the
+ * kernel in one call: packets of one length to one address as one datagram which the kernel, or the
+ * card, cuts into segments.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -87,7 +87,7 @@ enum rdma_use {
 	RDMA_REMOTE, /* a body: peers read it */
 };
 
-/* What the link can do; fixed when join() gives it to the machine. */
+/* The abilities of the link; fixed when join() gives it to the machine. */
 struct rdma_limits {
 	uint32_t packet; /* longest packet; RDMA_PACKET_MIN at least */
 	/* Up to this length send() takes the bytes at once (inject, inline): the packet is free

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a network does to packets: see sim_model.h.
+ * The effects of a network on packets: see sim_model.h.
  */
 #include "nal/net/dgram/sim/sim_model.h"
 

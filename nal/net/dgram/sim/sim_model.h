@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a network does to packets: their cost, and faults by chance. The simulation in virtual time
- * and the transport nal/sim in real time both use it. The caller gives the seed of the chances, so
- * a run can be repeated.
+ * The effects of a network on packets: their cost, and faults by chance. The simulation in virtual
+ * time and the transport nal/sim in real time both use it. The caller gives the seed of the
+ * chances, so a run can be repeated.
  *
  * The cost model is LogGP (Alexandrov and others, 1995). A packet of k bytes keeps its sender's
  * processor busy for o. It leaves the sender's link after another max(g, k G), and travels for L.
@@ -64,7 +64,7 @@ bool sim_travel(const struct sim_model *m, uint64_t *random, struct sim_counts *
  * queue. */
 bool sim_enter(const struct sim_model *m, uint64_t *link, struct sim_counts *c, bool late,
 	       size_t len, uint64_t *at);
-/* What is wrong with it then. */
+/* Damage a packet of *len bytes by chance: change some, or cut it. */
 void sim_damage(const struct sim_model *m, uint64_t *random, struct sim_counts *c, uint8_t *bytes,
 		uint32_t *len);
 
