@@ -198,6 +198,14 @@ fresh
 echo "/* ${long% 36*}. And another. */" >>"$tree/base/a.c"
 check "one of 35 words passes" holds $rule
 
+rule=no_sentence_of_a_comment_begins_with_a_pronoun
+fresh
+echo '/* Right. What comes is counted. */' >>"$tree/bench/a.c"
+check "a sentence that begins with What for a thing is seen" broken $rule
+fresh
+echo '/* Whatever comes is counted. What else? */' >>"$tree/bench/a.c"
+check "a question is right" holds $rule
+
 rule=every_nolint_stands_on_the_line_before
 fresh
 printf '/* NOLINTNEXTLINE(x): because\n * of that */\nint x;\n' >>"$tree/bench/a.c"

@@ -50,6 +50,7 @@ WORDS = {
 
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 SENTENCE_END = re.compile(r'(?<=[.;:!?])\s|\n\s*\n|\n\s*[-*] |\n {3,}')
+PRONOUN = re.compile(r'(?:Who|What)\b')
 NAME = re.compile(r'[A-Za-z_]\w*')
 
 
@@ -116,7 +117,23 @@ def no_sentence_of_a_comment_is_long(root, files):
                     yield f'{path}:{line}: a sentence of {len(words)} words: "{" ".join(words[:8])} ..."'
 
 
-RULES = [no_name_has_a_word_of_our_own, no_comment_is_wide, no_sentence_of_a_comment_is_long]
+def no_sentence_of_a_comment_begins_with_a_pronoun(root, files):
+    """A process or a thing has a name: "Who ..." and "What ..." are for questions."""
+    for path in sources(files):
+        text = text_of(root, path)
+        for match in COMMENT_OR_TEXT.finditer(text):
+            comment = match.group()
+            if not comment.startswith('/'):
+                continue
+            for sentence in SENTENCE_END.split(re.sub(r'\n[ \t]*\*?', '\n', comment.strip('/* \n'))):
+                sentence = ' '.join(sentence.split())
+                if PRONOUN.match(sentence) and not sentence.endswith('?'):
+                    line = text.count('\n', 0, match.start()) + 1
+                    yield f'{path}:{line}: begin with the subject: "{sentence[:60]} ..."'
+
+
+RULES = [no_name_has_a_word_of_our_own, no_comment_is_wide, no_sentence_of_a_comment_is_long,
+         no_sentence_of_a_comment_begins_with_a_pronoun]
 
 
 def main():
