@@ -24,6 +24,7 @@
 #define SHORTEST_NS  20000         /* least length of a sleep */
 #define TIME_EVERY   16 /* rounds that find nothing between readings of the clock; a power of two */
 #define DISARM_POLLS 256 /* polls before the helper thread is no longer notified of arrivals */
+#define QUEUED_MOST  (1u << 20)    /* packets that the queue of a link may hold */
 #define STOPPED_NS   2000000000ull /* without reading the clock: this process was stopped */
 
 size_t net_region_bytes(void)
@@ -320,6 +321,18 @@ static void count_peers(struct net *n)
 	n->carrier->count(n);
 }
 
+/* Record up to when this process has listened. Packets wait in a queue: a poll that finds nothing
+ * has seen all that had arrived, and so have as many polls as the queue has room. */
+static void record_listened(struct net *n, unsigned int got)
+{
+	n->heard += got;
+	if (got && n->heard < QUEUED_MOST)
+		return;
+	n->listened = got ? n->listening : n->now;
+	n->listening = n->now;
+	n->heard = 0;
+}
+
 bool net_progress(struct net *n)
 {
 	unsigned int got;
@@ -328,6 +341,7 @@ bool net_progress(struct net *n)
 	if (n->thread.listed && ++n->thread.polls > DISARM_POLLS)
 		net_thread_disarm(n);
 	got = n->carrier->receive(n);
+	record_listened(n, got);
 	n->hits = got ? n->hits + 1 : 0;
 	if (n->nheld)
 		resume(n);

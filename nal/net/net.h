@@ -179,6 +179,10 @@ struct net {
 	uint32_t counted;     /* rounds since the counters were copied to the statistics page */
 	bool refused;         /* the network reports that nobody is there */
 	unsigned int hits;    /* rounds in a row that found something */
+	/* everything that had arrived at `listened` was received; since `listening`, `heard`
+	 * packets were */
+	uint64_t listened, listening;
+	uint32_t heard;
 	struct net_thread {
 		int epoll_fd, fd;
 		struct base_wake event;

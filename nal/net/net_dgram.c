@@ -181,6 +181,7 @@ static void net_rounds(struct net *n, bool (*one)(struct dgram *m, uint64_t now)
 {
 	bool more;
 
+	dgram_listened(n->m, n->listened);
 	do {
 		more = one(n->m, n->now);
 		if (n->fault)

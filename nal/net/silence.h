@@ -5,8 +5,9 @@
  * that was stopped, or had no time to listen, must not take its peers for dead before it has
  * listened. So the time by which it was late does not count as silence. Only the last
  * SILENCE_STOPS stops are left out. Therefore a process that is always late, or stopped again
- * and again, still finds dead peers. Times are in nanoseconds. No function blocks; the
- * caller's lock guards the structure.
+ * and again, still finds dead peers. An answer that lies unread is no silence either: silence
+ * counts up to the time when everything that had arrived was read. Times are in nanoseconds.
+ * No function blocks; the caller's lock guards the structure.
  */
 #ifndef NET_SILENCE_H
 #define NET_SILENCE_H
@@ -20,7 +21,15 @@ struct silence {
 	struct {
 		uint64_t until, missed; /* end of a stop; its length */
 	} stop[SILENCE_STOPS];          /* newest first */
+	uint64_t listened;              /* everything that had arrived then has been read */
 };
+
+/* Record that everything that had arrived at time `at` has been read. */
+static inline void silence_listened(struct silence *s, uint64_t at)
+{
+	if (at > s->listened)
+		s->listened = at;
+}
 
 /* Record a stop if the timer that was due at `due` runs late by more than an eighth of
  * dead_ns. Timers take a peer for dead after dead_ns of silence. */
@@ -46,6 +55,13 @@ static inline uint64_t silence_since(const struct silence *s, uint64_t since)
 		missed += after < s->stop[i].missed ? after : s->stop[i].missed;
 	}
 	return since + missed;
+}
+
+/* How long a peer that was last heard at `since` has been silent, as far as we listened. */
+static inline uint64_t silence_so_far(const struct silence *s, uint64_t since)
+{
+	since = silence_since(s, since);
+	return s->listened > since ? s->listened - since : 0;
 }
 
 #endif

@@ -678,8 +678,8 @@ static void object_registers_count(void)
 	pt_is(pt_status(PTL_SR_MLIST_MAX(11)), 2);
 }
 
-/* Towards nobody: refused at once, or failed in the END event, or, if the bytes were taken before it was known, in the
- * acknowledgement; never silence. */
+/* Towards nobody: refused at once, or failed in the END event. If the bytes were taken before it
+ * was known, failed in the acknowledgement; never silence. */
 static void put_and_get_to_nobody_fail(void)
 {
 	ptl_process_id_t nobody;

@@ -324,12 +324,38 @@ static void who_was_stopped_listens_first(void **state)
 	pair_wait(&p, 1);
 	/* both wait for answers, and a minute passes */
 	later = sim_now(p.s) + 60 * SECOND;
+	dgram_listened(m, later);
 	dgram_run(m, later);
 	assert_int_equal(p.told[0].lost, 0);
 	/* and as long again as anybody may be silent */
-	for (; !p.told[0].lost && later < sim_now(p.s) + 90 * SECOND; later += SECOND)
+	for (; !p.told[0].lost && later < sim_now(p.s) + 90 * SECOND; later += SECOND) {
+		dgram_listened(m, later);
 		dgram_run(m, later);
+	}
 	assert_in_range(later - sim_now(p.s), 70 * SECOND, 72 * SECOND);
+}
+
+/* A process that gets the processor now and then runs its timers in time, and finds no time to
+ * read: the answers of its peer lie unread meanwhile. */
+static void an_answer_that_is_not_read_is_no_silence(void **state)
+{
+	struct dgram *m = sim_node(p.s, 0)->m;
+	uint64_t start, later;
+
+	(void)state;
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[0].sent, 1);
+	sim_cut(p.s, 1, 0, true);
+	pair_send(&p, 0, 1, 10);
+	pair_wait(&p, 1);
+	start = sim_now(p.s);
+	for (later = start; later < start + 60 * SECOND; later += SECOND)
+		dgram_run(m, later);
+	assert_int_equal(p.told[0].lost, 0);
+	/* nothing had come: now it is silence */
+	dgram_listened(m, later);
+	dgram_run(m, later);
+	assert_int_equal(p.told[0].lost, 1);
 }
 
 static void a_partition_in_one_direction_ends_both(void **state)
@@ -590,6 +616,7 @@ int main(void)
 		TEST(who_is_watched_is_asked_sooner),
 		TEST(silence_is_noticed_in_bounded_time),
 		TEST(who_was_stopped_listens_first),
+		TEST(an_answer_that_is_not_read_is_no_silence),
 		TEST(a_partition_in_one_direction_ends_both),
 		TEST(what_is_sent_again_later_does_nothing),
 		TEST(nor_does_it_after_a_restart),

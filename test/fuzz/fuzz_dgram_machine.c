@@ -190,6 +190,7 @@ static void wait_for_the_end(void)
 		if (rounds > 20000 || wake > limit)
 			abort();
 		it.now = wake > it.now ? wake : it.now;
+		dgram_listened(it.m, it.now);
 		dgram_run(it.m, it.now);
 	}
 }

@@ -174,6 +174,7 @@ static void mad_round(void)
 	poll(&f, 1, 1);
 	while ((n = recv(mad.fd, mad.packet, sizeof(mad.packet), MSG_DONTWAIT)) >= 0)
 		dgram_receive(mad.m, base_now_ns(), &from, mad.packet, (size_t)n);
+	dgram_listened(mad.m, base_now_ns());
 	dgram_run(mad.m, base_now_ns());
 }
 

@@ -220,7 +220,8 @@ static bool timers(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
 
-	if (r->state == DGRAM_OPENING && dgram_silence(m, c->hello_since) >= m->cfg.dead_ns) {
+	if (r->state == DGRAM_OPENING &&
+	    silence_so_far(&m->silence, c->hello_since) >= m->cfg.dead_ns) {
 		dgram_peer_fail(m, r, NET_UNREACHABLE);
 		return false;
 	}
@@ -252,6 +253,11 @@ static void service(struct dgram *m, struct dgram_rec *r)
 static uint64_t first_due(const struct dgram *m)
 {
 	return m->heap_n ? dgram_rec(m, m->heap[0])->due : NET_NEVER;
+}
+
+void dgram_listened(struct dgram *m, uint64_t at)
+{
+	silence_listened(&m->silence, at);
 }
 
 bool dgram_run(struct dgram *m, uint64_t now)

@@ -218,6 +218,10 @@ void dgram_receive(struct dgram *m, uint64_t now, const struct net_addr *from, c
  * effect: its peer is unreachable. */
 void dgram_refused(struct dgram *m, uint64_t now, const void *packet, size_t len);
 
+/* Everything that had arrived at time `at` has been given to dgram_receive. A peer is taken for
+ * dead by its silence up to that time, so without this call never. */
+void dgram_listened(struct dgram *m, uint64_t at);
+
 /* Do what is due: timers, then packets, as many as there is content for and the network and
  * the link can take. True: call again after these packets were sent. Either the link had no
  * more room and there is more to send, or some work could wait until then. */

@@ -371,12 +371,6 @@ static inline uint64_t dgram_max64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static inline uint64_t dgram_silence(const struct dgram *m, uint64_t since)
-{
-	since = silence_since(&m->silence, since);
-	return m->now > since ? m->now - since : 0;
-}
-
 /* ---- dgram_in.c ------------------------------------------------------------------------------ */
 
 /* Process the waiting acknowledgement, if any, as of its arrival. */

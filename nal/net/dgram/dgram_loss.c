@@ -429,7 +429,7 @@ bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r)
 		c->ping = !c->flight;
 	}
 	/* briefly nothing may be in flight, if the link had no room to send again */
-	if (c->waiting_since && dgram_silence(m, c->waiting_since) >= m->cfg.dead_ns) {
+	if (c->waiting_since && silence_so_far(&m->silence, c->waiting_since) >= m->cfg.dead_ns) {
 		dgram_peer_fail(m, r, NET_DEAD);
 		return false;
 	}

@@ -108,9 +108,9 @@ void rdma_busy(struct rdma *d, struct rdma_peer *p)
 
 /* ---- silence --------------------------------------------------------------------------------- */
 
-static uint64_t silence(struct rdma *d, uint64_t since)
+static uint64_t silence(const struct rdma *d, uint64_t since)
 {
-	return net_now(&d->net) - silence_since(&d->silence, since);
+	return silence_so_far(&d->silence, since);
 }
 
 static uint64_t check_every(const struct rdma *d)
@@ -188,6 +188,7 @@ void rdma_check(struct rdma *d)
 	bool any = rdma_reg_check(d);
 
 	silence_check(&d->silence, d->check_at, net_now(&d->net), d->dead_ns);
+	silence_listened(&d->silence, d->net.listened);
 	for (uint32_t i = 0; i < d->npeers; i++) {
 		if (d->peer[i]->awaited)
 			rdma_await(d, d->peer[i]); /* still? */

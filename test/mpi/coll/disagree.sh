@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the Postern authors
 #
 # The error text of ranks that disagree about a collective names both sides, and the job ends.
-# Usage: coll_disagree.sh MPIEXEC PROGRAM SOURCE_ROOT
+# Usage: disagree.sh MPIEXEC PROGRAM SOURCE_ROOT
 set -u
 mpiexec=$1 program=$2
 . "$3/test/tap.sh"

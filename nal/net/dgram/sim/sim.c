@@ -277,6 +277,7 @@ static void run_node(struct sim_node *n)
 {
 	/* a link that has room whenever it is asked is never full */
 	if (n->m) {
+		dgram_listened(n->m, n->sim->now);
 		dgram_run(n->m, n->sim->now);
 		arm_node(n);
 	}

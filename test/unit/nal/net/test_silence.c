@@ -83,11 +83,26 @@ static void who_is_always_late_finds_out_too(void **state)
 	assert_int_equal(looks(10, DEAD / 4), 10 * EVERY + 6 * DEAD / 4);
 }
 
+static void silence_ends_where_listening_ends(void **state)
+{
+	const uint64_t since = now;
+
+	(void)state;
+	looks(10, 0);
+	assert_int_equal(silence_so_far(&s, since), 0);
+	silence_listened(&s, since + DEAD / 2);
+	assert_int_equal(silence_so_far(&s, since), DEAD / 2);
+	silence_listened(&s, since); /* an older one changes nothing */
+	assert_int_equal(silence_so_far(&s, since), DEAD / 2);
+	assert_int_equal(silence_so_far(&s, since + DEAD), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(it_counts_while_we_listen, fresh),
 		cmocka_unit_test_setup(a_stop_is_left_out, fresh),
+		cmocka_unit_test_setup(silence_ends_where_listening_ends, fresh),
 		cmocka_unit_test_setup(what_was_heard_after_a_stop_is_not_older, fresh),
 		cmocka_unit_test_setup(who_is_stopped_again_and_again_finds_out_too, fresh),
 		cmocka_unit_test_setup(who_is_always_late_finds_out_too, fresh),

@@ -162,6 +162,7 @@ static void wait_ms(uint64_t ms)
 {
 	for (uint64_t end = now + ms * MS; now < end; now += MS) {
 		d.net.now_read = false;
+		d.net.listened = now;
 		if (d.check_at <= now)
 			rdma_check(&d);
 	}
