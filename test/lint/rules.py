@@ -41,6 +41,7 @@ MAY_INCLUDE = {
     'nal/verbs/': NAL + ['nal/net/'],
     'mpi_shim/': ['include/', 'base/'],
     'mpifort/': ['include/'],
+    'mx_shim/': ['include/', 'base/'],
     'tools/': ['include/', 'base/', 'runtime/', 'portals/engine/region.h', 'nal/nal.h'],
     # bench/scale measures the datagram protocol in its simulation
     'bench/': ['include/', 'nal/net/dgram/dgram.h', 'nal/net/dgram/sim/sim.h'],
@@ -183,7 +184,7 @@ READERS = ('base/config.c', 'test/ofi/environ.c', 'test/ofi/unload.c', 'test/sup
 
 
 # Folders whose static functions have names of their own, each among all of them.
-NAMED = ('base/', 'portals/', 'nal/', 'runtime/', 'tools/', 'mpi_shim/', 'mpifort/')
+NAMED = ('base/', 'portals/', 'nal/', 'runtime/', 'tools/', 'mpi_shim/', 'mpifort/', 'mx_shim/')
 
 ATTRIBUTE = re.compile(r'__attribute__\(\(.*?\)\)\s', re.DOTALL)
 STATIC = re.compile(r'^static\b[^;={}()]*?\b(\w+)\([^;{}]*\)\n\{', re.MULTILINE)
