@@ -6,7 +6,7 @@
  */
 #include "omx.h"
 
-/* Returns of MX whose numbers Open-MX does not have -> what stands for them. All others are equal. */
+/* Returns of MX whose numbers Open-MX does not have -> what stands for them. Others are equal. */
 static const unsigned char omx_renamed[] = {
 	[MX_FAILURE] = OMX_BAD_ERROR,
 	[MX_BAD_SEG_LIST] = OMX_SEGMENTS_BAD_COUNT,

@@ -42,7 +42,7 @@ MAY_INCLUDE = {
     'mpi_shim/': ['include/', 'base/'],
     'mpifort/': ['include/'],
     'mx_shim/': ['include/', 'base/'],
-    'tools/': ['include/', 'base/', 'runtime/', 'portals/engine/region.h', 'nal/nal.h'],
+    'tools/': ['include/', 'base/', 'runtime/', 'portals/engine/region.h', 'nal/nal.h', 'mx_shim/mx_seen.h'],
     # bench/scale measures the datagram protocol in its simulation
     'bench/': ['include/', 'nal/net/dgram/dgram.h', 'nal/net/dgram/sim/sim.h'],
     'examples/': ['include/'],
