@@ -95,6 +95,20 @@ void bench_close(face_endpoint ep)
 	face_check(FACE(finalize)(), "end");
 }
 
+void bench_say_where(face_endpoint ep, const char *text)
+{
+	char name[FACE_NAME_LEN] = "";
+	uint64_t nic_id;
+	uint32_t eid;
+	face_addr addr;
+
+	face_check(FACE(get_endpoint_addr)(ep, &addr), "own address");
+	face_check(FACE(decompose_endpoint_addr)(addr, &nic_id, &eid), "own address");
+	face_check(FACE(nic_id_to_hostname)(nic_id, name), "own name");
+	printf("%s %s, endpoint=%u\n", text, name, eid);
+	fflush(stdout);
+}
+
 static uint64_t nic_of_host(const char *host)
 {
 	char name[FACE_NAME_LEN];
@@ -391,6 +405,13 @@ uint32_t bench_number(int option, const char *text, uint32_t most)
 		return (uint32_t)value;
 	fprintf(stderr, "%s: -%c %s: not a number up to %u\n", face_tool, option, text, most);
 	exit(2);
+}
+
+uint32_t bench_eid(const char *text)
+{
+	if (strcmp(text, "any") == 0)
+		return FACE_ANY;
+	return bench_number('e', text, UINT32_MAX);
 }
 
 uint32_t bench_board(const char *nic_id)

@@ -28,6 +28,9 @@ struct bench_row {
 	bool aligned; /* buffers begin at multiples of 64 KiB */
 };
 
+/* An endpoint id that the command line does not have. */
+#define BENCH_USUAL_EID (FACE_ANY - 1)
+
 /* Where the endpoint is, and of a sender where its receiver is. */
 struct bench_place {
 	uint32_t board, eid, key;
@@ -40,6 +43,8 @@ struct bench_place {
 /* Starts the library and opens the endpoint. */
 face_endpoint bench_open(const struct bench_place *place);
 void bench_close(face_endpoint ep);
+/* Prints where the endpoint is, for those who will send to it. */
+void bench_say_where(face_endpoint ep, const char *text);
 
 /* The sender's half of a row. Returns the microseconds of its rounds. */
 double bench_send_row(face_endpoint ep, face_addr to, const struct bench_row *row);
@@ -54,6 +59,8 @@ void bench_serve(face_endpoint ep, const struct bench_place *place);
 
 /* The number that an option has, up to `most`; ends the tool with status 2 if it has none. */
 uint32_t bench_number(int option, const char *text, uint32_t most);
+/* An endpoint id, or the word any. */
+uint32_t bench_eid(const char *text);
 /* Of a board, by its NIC id in hexadecimal. */
 uint32_t bench_board(const char *nic_id);
 

@@ -24,7 +24,7 @@ static void print_perf_usage(FILE *to)
 	      "       omx_perf [options] -d HOST           send, and print the times\n"
 	      "\n"
 	      "  -b N         the local board (any)\n"
-	      "  -e N         the local endpoint id (0 to receive, any to send)\n"
+	      "  -e N         the local endpoint id, or any (0 to receive, any to send)\n"
 	      "  -s           serve one sender after the other\n"
 	      "  -v           say what is sent or received\n"
 	      "to send:\n"
@@ -99,7 +99,7 @@ static bool take_perf_place_option(struct perf_options *o, int c)
 		o->place.board = bench_number(c, optarg, UINT32_MAX);
 		return true;
 	case 'e':
-		o->place.eid = bench_number(c, optarg, UINT32_MAX);
+		o->place.eid = bench_eid(optarg);
 		return true;
 	case 'd':
 		o->place.host = optarg;
@@ -172,7 +172,7 @@ static void send_perf_rows(face_endpoint ep, struct perf_options *o)
 int main(int argc, char **argv)
 {
 	struct perf_options o = {
-		.place = { .board = OMX_ANY_NIC, .eid = OMX_ANY_ENDPOINT, .key = 0x12345678 },
+		.place = { .board = OMX_ANY_NIC, .eid = BENCH_USUAL_EID, .key = 0x12345678 },
 		.lengths = { .end = 4194305, .factor = 2 },
 		.row = { .kind = BENCH_PINGPONG, .rounds = 1000, .warmup = 10 },
 	};
@@ -181,14 +181,14 @@ int main(int argc, char **argv)
 	read_perf_options(&o, argc, argv);
 	if (o.row.rounds == 0)
 		o.row.rounds = 1;
-	if (!o.place.host && o.place.eid == OMX_ANY_ENDPOINT)
-		o.place.eid = 0;
+	if (o.place.eid == BENCH_USUAL_EID)
+		o.place.eid = o.place.host ? FACE_ANY : 0;
 	ep = bench_open(&o.place);
 	if (o.place.host) {
 		send_perf_rows(ep, &o);
 	} else {
 		puts("Starting receiver...");
-		fflush(stdout);
+		bench_say_where(ep, "Waiting for parameters on");
 		bench_serve(ep, &o.place);
 	}
 	bench_close(ep);

@@ -24,7 +24,7 @@ static void print_pingpong_usage(FILE *to)
 	      "\n"
 	      "  -n NIC_ID    the local board, by its NIC id in hexadecimal\n"
 	      "  -b N         the local board, by its number (any)\n"
-	      "  -e N         the local endpoint id (1 to receive, any to send)\n"
+	      "  -e N         the local endpoint id, or any (1 to receive, any to send)\n"
 	      "  -f N         the key of both endpoints (0x12345)\n"
 	      "  -s           serve one sender after the other\n"
 	      "to send:\n"
@@ -107,7 +107,7 @@ static bool take_place_option(struct pingpong_options *o, int c)
 		o->place.board = bench_number(c, optarg, UINT32_MAX);
 		return true;
 	case 'e':
-		o->place.eid = bench_number(c, optarg, UINT32_MAX);
+		o->place.eid = bench_eid(optarg);
 		return true;
 	case 'f':
 		o->place.key = bench_number(c, optarg, UINT32_MAX);
@@ -151,21 +151,6 @@ static void read_pingpong_options(struct pingpong_options *o, int argc, char **a
 	}
 }
 
-static void receive_pingpong(face_endpoint ep, const struct bench_place *place)
-{
-	char name[FACE_NAME_LEN] = "";
-	uint64_t nic_id;
-	uint32_t eid;
-	face_addr addr;
-
-	face_check(mx_get_endpoint_addr(ep, &addr), "own address");
-	face_check(mx_decompose_endpoint_addr(addr, &nic_id, &eid), "own address");
-	face_check(mx_nic_id_to_hostname(nic_id, name), "own name");
-	printf("Starting pingpong receiver on %s, endpoint=%u\n", name, eid);
-	fflush(stdout);
-	bench_serve(ep, place);
-}
-
 static void send_pingpong(face_endpoint ep, struct pingpong_options *o)
 {
 	face_addr to = bench_connect(ep, &o->place);
@@ -192,7 +177,7 @@ int main(int argc, char **argv)
 {
 	struct pingpong_options o = {
 		.place = { .board = MX_ANY_NIC,
-			   .eid = MX_ANY_ENDPOINT,
+			   .eid = BENCH_USUAL_EID,
 			   .key = 0x12345,
 			   .remote_eid = 1 },
 		.lengths = { .end = 128, .step = 1 },
@@ -205,13 +190,15 @@ int main(int argc, char **argv)
 		bench_read_lengths(&o.lengths, o.file);
 	if (o.row.rounds == 0)
 		o.row.rounds = 1;
-	if (!o.place.host && o.place.eid == MX_ANY_ENDPOINT)
-		o.place.eid = 1;
+	if (o.place.eid == BENCH_USUAL_EID)
+		o.place.eid = o.place.host ? FACE_ANY : 1;
 	ep = bench_open(&o.place);
-	if (o.place.host)
+	if (o.place.host) {
 		send_pingpong(ep, &o);
-	else
-		receive_pingpong(ep, &o.place);
+	} else {
+		bench_say_where(ep, "Starting pingpong receiver on");
+		bench_serve(ep, &o.place);
+	}
 	bench_close(ep);
 	free(o.lengths.list);
 	return 0;

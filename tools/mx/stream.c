@@ -17,7 +17,7 @@ static void print_stream_usage(FILE *to)
 	      "\n"
 	      "  -n NIC_ID    the local board, by its NIC id in hexadecimal\n"
 	      "  -b N         the local board, by its number (any)\n"
-	      "  -e N         the local endpoint id (1 to receive, any to send)\n"
+	      "  -e N         the local endpoint id, or any (1 to receive, any to send)\n"
 	      "  -f N         the key of both endpoints (0x12345)\n"
 	      "  -s           serve one sender after the other\n"
 	      "  -v           say what is received\n"
@@ -46,7 +46,7 @@ static bool take_stream_option(struct bench_place *place, struct bench_row *row,
 		place->board = bench_number(c, optarg, UINT32_MAX);
 		return true;
 	case 'e':
-		place->eid = bench_number(c, optarg, UINT32_MAX);
+		place->eid = bench_eid(optarg);
 		return true;
 	case 'f':
 		place->key = bench_number(c, optarg, UINT32_MAX);
@@ -114,7 +114,7 @@ static void read_stream_options(struct bench_place *place, struct bench_row *row
 int main(int argc, char **argv)
 {
 	struct bench_place place = {
-		.board = MX_ANY_NIC, .eid = MX_ANY_ENDPOINT, .key = 0x12345, .remote_eid = 1
+		.board = MX_ANY_NIC, .eid = BENCH_USUAL_EID, .key = 0x12345, .remote_eid = 1
 	};
 	struct bench_row row = { .kind = BENCH_STREAM, .length = 8192, .rounds = 1000 };
 	face_endpoint ep;
@@ -124,12 +124,11 @@ int main(int argc, char **argv)
 	read_stream_options(&place, &row, argc, argv);
 	if (row.rounds == 0)
 		row.rounds = 1;
-	if (!place.host && place.eid == MX_ANY_ENDPOINT)
-		place.eid = 1;
+	if (place.eid == BENCH_USUAL_EID)
+		place.eid = place.host ? FACE_ANY : 1;
 	ep = bench_open(&place);
 	if (!place.host) {
-		printf("Starting stream receiver, endpoint=%u\n", place.eid);
-		fflush(stdout);
+		bench_say_where(ep, "Starting stream receiver on");
 		bench_serve(ep, &place);
 		bench_close(ep);
 		return 0;
