@@ -6,13 +6,12 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <portals3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "omx.h"
-
-enum { OMX_BOARDS_MAX = 32 };
 
 static omx_return_t info_error(omx_endpoint_t ep, omx_return_t ret)
 {
@@ -148,7 +147,7 @@ omx_return_t omx_get_info(omx_endpoint_t ep, omx_info_key_t key, const void *in_
 		return info_error(ep, OMX_BAD_INFO_ADDRESS);
 	switch (key) {
 	case OMX_INFO_BOARD_MAX:
-		return info_number(ep, OMX_BOARDS_MAX, out_val, out_len);
+		return info_number(ep, PTL_MAX_INTERFACES, out_val, out_len);
 	case OMX_INFO_ENDPOINT_MAX:
 		return info_of_mx(ep, MX_MAX_NATIVE_ENDPOINTS, NULL, 0, out_val, out_len);
 	case OMX_INFO_BOARD_COUNT:
