@@ -398,6 +398,8 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 		bool any, released;
 
 		ni->engine.inline_handler = w->inline_handler;
+		ni->engine.inline_eqs = w->eqs;
+		ni->engine.inline_neqs = w->n;
 		any = ptl_progress(ni);
 		/* the handler is valid only for this thread, while it holds the lock */
 		ni->engine.inline_handler = NULL;

@@ -9,6 +9,7 @@
 #include "portals/engine/engine.h"
 
 #include "base/cpu.h"
+#include "portals/engine/ni.h"
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -256,13 +257,27 @@ static inline bool handle_inline(struct ptl_engine *e, const ptl_arrival_t *arri
 	return said;
 }
 
+/* May the inline handler see what `md` gets: does its call poll the descriptor's queue, and is
+ * nothing earlier in it? */
+static inline bool inline_due(const struct ptl_engine *e, const struct ptl_md *md)
+{
+	const struct ptl_eq *eq = &e->v->eq[md->eq];
+
+	if (eq->head != eq->tail)
+		return false;
+	for (int i = 0; i < e->inline_neqs; i++)
+		if (ptl_handle_index(e->inline_eqs[i]) == md->eq)
+			return true;
+	return false;
+}
+
 /* Offer a put to `md` to the inline handler. Not while an earlier one waits in the queue.
  * True: handled. */
 static inline bool handled_inline(struct ptl_engine *e, const struct ptl_md *md, ptl_arrival_t *put)
 {
 	const struct ptl_view *v = e->v;
 
-	if (has_eq(v, md) && v->eq[md->eq].head != v->eq[md->eq].tail)
+	if (!has_eq(v, md) || !inline_due(e, md))
 		return false;
 	put->user_ptr = (void *)(uintptr_t)md->user_ptr;
 	if (!handle_inline(e, put))
@@ -277,7 +292,6 @@ static inline bool handled_inline(struct ptl_engine *e, const struct ptl_md *md,
 static bool handle_end_inline(struct ptl_engine *e, const struct ptl_md *md, ptl_event_kind_t type,
 			      ptl_match_bits_t match_bits, uint64_t length, ptl_process_id_t target)
 {
-	const struct ptl_eq *eq = &e->v->eq[md->eq];
 	ptl_arrival_t end = {
 		.initiator = target,
 		.match_bits = match_bits,
@@ -286,7 +300,7 @@ static bool handle_end_inline(struct ptl_engine *e, const struct ptl_md *md, ptl
 		.type = type,
 	};
 
-	if (!e->inline_handler || !(md->options & PTL_MD_INLINE) || eq->head != eq->tail)
+	if (!e->inline_handler || !(md->options & PTL_MD_INLINE) || !inline_due(e, md))
 		return false;
 	return handle_inline(e, &end);
 }

@@ -24,6 +24,10 @@ struct ptl_engine {
 	int handled;
 	/* Of the call that makes progress (PtlEQPollMany); NULL: none. */
 	ptl_inline_handler_t inline_handler;
+	/* The queues of that call: the handler sees only what their descriptors get, so that
+	 * several libraries of a process can each have one. */
+	const ptl_handle_eq_t *inline_eqs;
+	int inline_neqs;
 };
 
 static inline void ptl_undo_note(struct ptl_engine *e, void *word, uint64_t old, uint64_t wide)
