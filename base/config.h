@@ -158,6 +158,26 @@
 	  "Whose job this process joins: that of the launcher, or of PTL_MY_RID and its maps, "    \
 	  "that can be seen (auto), a PMI-1 launcher's or no other (pmi1), or none: the process "  \
 	  "is alone, whatever started it (none).")                                                 \
+	X(PTL_MX_BOARDS, ptl_mx_boards, INT, 1, 1, 4, "boards",                                    \
+	  "MX: Portals interfaces that are shown as boards; must be the same on all processes.")   \
+	X(PTL_MX_PID, ptl_mx_pid, INT, 27000, 1024, 65400, "process id",                           \
+	  "MX: first of the 64 process ids that endpoints of a host have outside a job, which "    \
+	  "over UDP are ports; must be the same on all processes that connect.")                   \
+	X(OMX_IGNORE_MX_ENV, omx_ignore_mx_env, STR, NULL, 0, 0, "0|1",                            \
+	  "MX: names that begin with MX_ are ignored.")                                            \
+	X(OMX_FATAL_ERRORS, omx_fatal_errors, STR, NULL, 0, 0, "0|1",                              \
+	  "MX: the default error handler ends the process (1, the default) or returns the "        \
+	  "code (0).")                                                                             \
+	X(MX_ERRORS_ARE_FATAL, mx_errors_are_fatal, STR, NULL, 0, 0, "0|1",                        \
+	  "The same by its older name.")                                                           \
+	X(OMX_ABORT_SLEEPS, omx_abort_sleeps, STR, NULL, 0, 0, "seconds",                          \
+	  "MX: how long a process waits for a debugger before an error ends it.")                  \
+	X(OMX_RNDV_THRESHOLD, omx_rndv_threshold, STR, NULL, 0, 0, "bytes",                        \
+	  "MX: longest message that is buffered, 128 to 32768.")                                   \
+	X(OMX_CTXIDS, omx_ctxids, STR, NULL, 0, 0, "bits,shift",                                   \
+	  "MX: context ids of endpoints that ask for none.")                                       \
+	X(OMX_ANY_ENDPOINT, omx_any_endpoint, STR, NULL, 0, 0, "id",                               \
+	  "MX: the id that MX_ANY_ENDPOINT stands for.")                                           \
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
 	X(TMPDIR, tmpdir, STR, NULL, 0, 0, "directory",                                            \

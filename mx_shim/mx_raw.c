@@ -5,6 +5,7 @@
  * that there is no device. Programs that can do without then go on.
  */
 #include <mx_raw.h>
+#include <stddef.h>
 
 #include "mx_shim/mx_error.h"
 

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What partners may send before this endpoint looks: slots of the data queue and bytes of blocks.
+ *
+ *   newcomers   2 messages and 4 KiB each, which the record of a connect says
+ *   partners    the first 8 that send: 128 messages and 128 KiB; 56 more: 16 messages, 64 KiB
+ *
+ * Blocks for a share are attached before the partner is told. A block takes 32 KiB at least before
+ * it has no room for one more message. Both counters only grow; they are told at half a share. A
+ * message's slot is returned when its event was handled, its bytes then, too, unless very many
+ * bytes wait for receives already.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "mx_shim/mx_core.h"
+
+#define KEEP_MOST     (UINT64_C(64) << 20) /* bytes that wait without holding credit back */
+#define NEAR_PARTNERS 8u
+#define FAR_PARTNERS  64u
+#define NEWCOMERS     512u /* partners that the queue has two slots for */
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Attaches a block behind all others, before the entry for headers. */
+static bool attach_block(struct mxs_endpoint *ep, struct mxs_block *b)
+{
+	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = {
+		.start = b->base,
+		.length = MXS_BLOCK,
+		.threshold = PTL_MD_THRESH_INF,
+		.max_size = MXS_EAGER_MOST,
+		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE |
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_INLINE,
+		.user_ptr = &ep->data_tag,
+		.eq_handle = ep->eq[0],
+	};
+
+	return PtlMEMDInsert(ep->header_me, any, 0, ~UINT64_C(0), PTL_UNLINK, PTL_INS_BEFORE, md,
+			     PTL_UNLINK, &b->me, &b->md) == PTL_OK;
+}
+
+bool mxs_blocks_add(struct mxs_endpoint *ep, uint32_t count)
+{
+	struct mxs_block *more =
+		realloc(ep->block, (ep->blocks + count) * sizeof(struct mxs_block));
+
+	if (!more)
+		return false;
+	ep->block = more;
+	for (; count; count--) {
+		struct mxs_block *b = &ep->block[ep->blocks];
+
+		b->base = malloc(MXS_BLOCK);
+		if (!b->base)
+			return false;
+		if (!attach_block(ep, b)) {
+			free(b->base);
+			return false;
+		}
+		ep->blocks++;
+	}
+	return true;
+}
+
+void mxs_block_unlinked(struct mxs_endpoint *ep, ptl_handle_md_t md)
+{
+	/* all events of its messages came before this one, and are handled */
+	for (uint32_t i = 0; i < ep->blocks; i++) {
+		if (ep->block[i].md != md)
+			continue;
+		if (!attach_block(ep, &ep->block[i]))
+			base_warn("MX: endpoint %u has lost a block for unexpected messages",
+				  ep->eid);
+		return;
+	}
+}
+
+/* ---- shares ---------------------------------------------------------------------------------- */
+
+static void be_told(struct mxs_partner *p)
+{
+	if (mxs_list_empty(&p->due))
+		mxs_list_append(&p->ep->credit_due, &p->due);
+}
+
+void mxs_credit_message(struct mxs_partner *p)
+{
+	p->got_slots++;
+	if (!p->met) {
+		p->met = true;
+		p->ep->met++;
+		be_told(p);
+	}
+	if (p->got_slots + p->share_slots - p->said_slots >= (p->share_slots + 1) / 2)
+		be_told(p);
+}
+
+void mxs_credit_bytes(struct mxs_partner *p, uint32_t bytes)
+{
+	p->got_bytes += bytes;
+	if (p->got_bytes + p->share_bytes - p->said_bytes >= p->share_bytes / 2)
+		be_told(p);
+}
+
+/* Gives a partner that has sent for the first time its share, if there is one left. */
+static void give_share(struct mxs_endpoint *ep, struct mxs_partner *p)
+{
+	uint32_t slots = 128, bytes = 131072;
+
+	p->shared = true;
+	if (ep->shares >= FAR_PARTNERS)
+		return;
+	if (ep->shares >= NEAR_PARTNERS) {
+		slots = 16;
+		bytes = 65536;
+	}
+	if (!mxs_blocks_add(ep, bytes / (MXS_BLOCK / 2)))
+		return;
+	ep->shares++;
+	p->share_slots = slots;
+	p->share_bytes = bytes;
+}
+
+void mxs_record_refresh(struct mxs_endpoint *ep)
+{
+	const struct mxs_record record = {
+		.answer = MXS_ANSWER_OK,
+		.eid = ep->eid,
+		.session = ep->session,
+		.portal = ep->portal,
+		.slots = ep->met < NEWCOMERS ? MXS_NEWCOMER_SLOTS : 1,
+		.bytes = MXS_NEWCOMER_BYTES,
+	};
+
+	mxs_record_encode(&record, ep->record);
+}
+
+void mxs_credits_send(struct mxs_endpoint *ep)
+{
+	while (!mxs_list_empty(&ep->credit_due)) {
+		struct mxs_partner *p = MXS_OF(ep->credit_due.next, struct mxs_partner, due);
+		struct mxs_control c = {
+			MXS_CONTROL_CREDIT, p->eid, p->tag, ep->eid, ep->tag, 0, 0
+		};
+
+		mxs_list_remove(&p->due);
+		if (!p->shared)
+			give_share(ep, p);
+		if (ep->met == NEWCOMERS)
+			mxs_record_refresh(ep);
+		c.a = p->got_slots + p->share_slots;
+		c.b = p->got_bytes + p->share_bytes;
+		p->said_slots = c.a;
+		p->said_bytes = c.b;
+		mxs_count(ep, MXS_CREDITS_SENT);
+		PtlPutInject(ep->board->ni, NULL, 0, PTL_INJECT_LAZY, p->id, MXS_PT_CONTROL, 0,
+			     mxs_control_bits(&c), 0, mxs_control_data(&c));
+	}
+}
+
+/* Does a message that is to wait for its receive hold its bytes' credit back? */
+bool mxs_credit_withheld(const struct mxs_endpoint *ep, uint32_t bytes)
+{
+	return bytes > MXS_SMALL && ep->kept_bytes > KEEP_MOST;
+}
