@@ -359,11 +359,11 @@ mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr)
 		return mxs_fail(NULL, "mx_disconnect", MX_BAD_ENDPOINT);
 	p = mxs_partner_of(ep, addr);
 	if (p && p != ep->self) {
-		struct mxs_link *l = ep->pending.next, *next;
+		struct mxs_link *l, *next;
 
 		mxs_partner_fail(p, MX_STATUS_ENDPOINT_UNREACHABLE);
 		forget_messages(ep, p);
-		for (; l != &ep->pending; l = next) {
+		for (l = ep->pending.next; l != &ep->pending; l = next) {
 			struct mxs_request *r = MXS_OF(l, struct mxs_request, all);
 
 			next = l->next;
