@@ -172,4 +172,16 @@ status=0
 wait "$server" || status=$?
 server=
 check 'a receiver ends with its sender' [ "$status" -eq 0 ]
+
+# ---- between processes that share a secret only --------------------------------------------------
+
+(umask 077 && head -c 32 /dev/urandom >"$dir/key")
+export PTL_NAL=udp PTL_KEY_FILE=$dir/key
+start "$tools/mx_pingpong" -e any || { cat "$dir/log" >&2; exit 1; }
+mapfile -t few < <(rows 0 1 40 1600 64000)
+check 'over UDP' shows "$tools/mx_pingpong" -d "$host" -r "$eid" -N 5 -W 1 -M 40 -E 64001 -w -V -- "${few[@]}"
+status=0
+wait "$server" || status=$?
+server=
+check 'its receiver ends well' [ "$status" -eq 0 ]
 tap_done
