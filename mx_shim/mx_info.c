@@ -25,7 +25,7 @@ const char *const mxs_counter_label[MXS_COUNTERS] = {
 	[MXS_CONNECTS] = "connects",
 	[MXS_CHECKS] = "checks of silent partners",
 	[MXS_PARTNERS_LOST] = "partners lost",
-	[MXS_DROPPED] = "messages dropped: not for this endpoint",
+	[MXS_DROPPED] = "messages dropped, not for this endpoint",
 	[MXS_TRUNCATED] = "messages truncated",
 };
 
