@@ -32,7 +32,7 @@ static omx_return_t info_of_mx(omx_endpoint_t ep, mx_get_info_key_t key, void *i
 static omx_return_t board_of_info(omx_endpoint_t ep, const void *in_val, uint32_t in_len,
 				  uint32_t *board, uint64_t *nic_id)
 {
-	omx_endpoint_addr_t addr;
+	omx_endpoint_addr_t addr = { { 0 } };
 	omx_return_t ret;
 	uint32_t eid;
 
@@ -95,8 +95,8 @@ static omx_return_t info_of_board(omx_endpoint_t ep, omx_info_key_t key, const v
 {
 	char text[OMX_HOSTNAMELEN_MAX] = "";
 	omx_return_t ret;
-	uint64_t nic_id;
-	uint32_t board;
+	uint64_t nic_id = 0; /* a handler may make a success of a failure */
+	uint32_t board = 0;
 
 	ret = board_of_info(ep, in_val, in_len, &board, &nic_id);
 	if (ret != OMX_SUCCESS)
@@ -118,7 +118,7 @@ static omx_return_t info_of_board(omx_endpoint_t ep, omx_info_key_t key, const v
 static omx_return_t label_of_counter(omx_endpoint_t ep, const void *in_val, uint32_t in_len,
 				     void *out_val, uint32_t out_len)
 {
-	uint32_t count, index;
+	uint32_t count = 0, index;
 	omx_return_t ret;
 	char *labels;
 

@@ -206,7 +206,8 @@ static omx_return_t other_handler(char *str, omx_return_t ret)
 
 static void an_error_is_what_the_handler_makes_of_it(void **state)
 {
-	char byte;
+	char byte, text[128] = "";
+	omx_endpoint_t none = NULL;
 
 	(void)state;
 	assert_ptr_equal(omx_set_error_handler(NULL, note_error), OMX_ERRORS_RETURN);
@@ -223,6 +224,12 @@ static void an_error_is_what_the_handler_makes_of_it(void **state)
 	answer_code = OMX_SUCCESS;
 	OK(omx_irecv(a, &byte, 1, 2, 1, NULL, NULL));
 	assert_int_equal(seen_calls, 4);
+	/* nothing goes on with what a failed call did not give */
+	OK(omx_get_info(NULL, OMX_INFO_BOARD_HOSTNAME, NULL, 0, text, sizeof(text)));
+	OK(omx_get_info(NULL, OMX_INFO_COUNTER_LABEL, NULL, 0, text, sizeof(text)));
+	OK(omx_open_endpoint(4711, OMX_ANY_ENDPOINT, 0, NULL, 0, &none));
+	assert_null(none);
+	OK(omx_close_endpoint(NULL));
 	assert_ptr_equal(omx_set_error_handler(NULL, OMX_ERRORS_RETURN), note_error);
 	assert_int_equal(omx_irecv(a, &byte, 1, 2, 1, NULL, NULL), OMX_BAD_MATCH_MASK);
 }
