@@ -91,7 +91,7 @@ static void show_board_endpoints(uint32_t board, bool verbose)
 	puts("===================================================================");
 	if (!report_omx)
 		puts("Endpoint\t PID\t Command\t Info");
-	for (uint32_t i = 0; i < list.count; i++) {
+	for (uint32_t i = 0; list.entry && i < list.count; i++) {
 		for (; verbose && next < list.entry[i].eid; next++)
 			show_closed_endpoint(next);
 		show_open_endpoint(&list.entry[i]);
