@@ -71,7 +71,7 @@ static struct mxs_request *owner_of(const struct mxs_request *probe)
 
 /* ---- connects -------------------------------------------------------------------------------- */
 
-static void ask_for(struct mxs_request *r, ptl_pid_t pid)
+static void ask_pid(struct mxs_request *r, ptl_pid_t pid)
 {
 	ptl_process_id_t to = { r->to.nid, pid };
 
@@ -80,7 +80,7 @@ static void ask_for(struct mxs_request *r, ptl_pid_t pid)
 }
 
 /* Asks every process of the host that may have the endpoint. */
-static void ask_all(struct mxs_request *r)
+static void ask_whole_host(struct mxs_request *r)
 {
 	const struct mxs_board *b = r->ep->board;
 	ptl_process_id_t id;
@@ -90,19 +90,19 @@ static void ask_all(struct mxs_request *r)
 	if (b->in_job) {
 		for (; PtlGetRankId(b->ni, rank, &id) == PTL_OK; rank++)
 			if (id.nid == r->to.nid)
-				ask_for(r, id.pid);
+				ask_pid(r, id.pid);
 		return;
 	}
 	for (uint32_t slot = 0; slot < MXS_PIDS; slot++)
 		if (slot != r->eid)
-			ask_for(r, mxs.first_pid + slot);
+			ask_pid(r, mxs.first_pid + slot);
 }
 
 /* Nobody who was asked has the endpoint. */
 static void found_nobody(struct mxs_request *r)
 {
 	if (r->stage == STAGE_GUESS)
-		ask_all(r);
+		ask_whole_host(r);
 	if (r->stage == STAGE_ALL && !r->probes)
 		mxs_doom(r, r->closed ? MX_STATUS_ENDPOINT_CLOSED : MX_STATUS_ENDPOINT_UNREACHABLE);
 }
@@ -123,14 +123,14 @@ void mxs_connect_begin(struct mxs_request *r)
 		found = mxs_registry_find(ep->board_number, r->to.nid, r->eid, &pid);
 	if (found == 1) {
 		r->stage = STAGE_ALL;
-		ask_for(r, pid);
+		ask_pid(r, pid);
 	} else if (found == 0) {
 		r->stage = STAGE_ALL;
 		r->closed = 1;
 	} else if (ep->board->in_job) {
-		ask_all(r);
+		ask_whole_host(r);
 	} else if (r->eid < MXS_PIDS) {
-		ask_for(r, mxs.first_pid + r->eid);
+		ask_pid(r, mxs.first_pid + r->eid);
 	}
 	if (!r->probes)
 		found_nobody(r);
@@ -145,11 +145,12 @@ void mxs_connects_tick(struct mxs_endpoint *ep, uint64_t now)
 
 		next = l->next;
 		if (r->stage == STAGE_GUESS && now - r->begun_ms > SILENCE_MS)
-			ask_all(r);
+			ask_whole_host(r);
 	}
 }
 
-static void connected(struct mxs_request *r, const struct mxs_record *record, ptl_process_id_t from)
+static void connect_answered(struct mxs_request *r, const struct mxs_record *record,
+			     ptl_process_id_t from)
 {
 	struct mxs_partner *p =
 		mxs_partner_get(r->ep, from, record->eid, record->session & MXS_TAG_MASK);
@@ -197,7 +198,7 @@ static void probe_answered(struct mxs_request *probe, const struct mxs_record *r
 		return;
 	r->probes--;
 	if (good && record->answer == MXS_ANSWER_OK && record->eid == r->eid) {
-		connected(r, record, from);
+		connect_answered(r, record, from);
 	} else if (good && record->answer == MXS_ANSWER_BAD_KEY) {
 		mxs_doom(r, MX_STATUS_BAD_KEY);
 	} else {

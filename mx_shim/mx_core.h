@@ -447,7 +447,7 @@ void mxs_probe_event(struct mxs_request *probe, const ptl_event_t *ev);
 /* A probe ends without an answer. */
 void mxs_probe_lost(struct mxs_request *probe);
 
-/* ---- completion: mx_test.c -------------------------------------------------------------------- */
+/* ---- completion: mx_test.c ------------------------------------------------------------------- */
 
 /* MX_SUCCESS, MX_BAD_MATCH_MASK, or what is wrong with respect to context ids. A receive may leave
  * none of their bits open, `any` other call all of them as well. */

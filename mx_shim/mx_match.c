@@ -77,7 +77,7 @@ void mxs_posted_remove(struct mxs_request *r)
 }
 
 /* The first receive of a list that matches. */
-static struct mxs_request *first_match(const struct mxs_link *list, uint64_t match)
+static struct mxs_request *first_matching_receive(const struct mxs_link *list, uint64_t match)
 {
 	for (const struct mxs_link *l = list->next; l != list; l = l->next) {
 		struct mxs_request *r = MXS_OF(l, struct mxs_request, link);
@@ -94,13 +94,13 @@ struct mxs_request *mxs_posted_match(struct mxs_endpoint *ep, uint64_t match)
 
 	if (!ep->posted)
 		return NULL;
-	oldest = first_match(&ep->other_masks, match);
+	oldest = first_matching_receive(&ep->other_masks, match);
 	for (uint32_t i = 0; i < ep->classes; i++) {
 		const struct mxs_class *c = &ep->class[i];
 
 		if (!c->count)
 			continue;
-		r = first_match(&c->bucket[mxs_hash(match & c->mask)], match);
+		r = first_matching_receive(&c->bucket[mxs_hash(match & c->mask)], match);
 		if (r && (!oldest || r->age < oldest->age))
 			oldest = r;
 	}

@@ -56,7 +56,7 @@ static bool is_own_name(const char *host)
 }
 
 /* The node id of a host that the system knows. False: it knows none. */
-static bool resolve(const char *host, ptl_nid_t *nid)
+static bool resolve_host(const char *host, ptl_nid_t *nid)
 {
 	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_DGRAM }, *found;
 
@@ -86,7 +86,7 @@ static mx_return_t nic_of_name(const char *name, uint64_t *nic_id)
 	if (board >= mxs_boards() || !*host)
 		return MX_HOST_NOT_FOUND;
 	nid = mxs_board_nid((uint32_t)board);
-	if (!is_own_name(host) && !resolve(host, &nid))
+	if (!is_own_name(host) && !resolve_host(host, &nid))
 		return MX_HOST_NOT_FOUND;
 	*nic_id = mxs_nic_id((uint32_t)board, nid);
 	return MX_SUCCESS;

@@ -25,7 +25,7 @@ static uint32_t partners_made;
 static struct mxs_partner *spare_partners;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 
-static struct mxs_partner *_Atomic *place_of(uint32_t index)
+static struct mxs_partner *_Atomic *place_of_partner(uint32_t index)
 {
 	struct mxs_partner *_Atomic *p =
 		index / PART < PARTS
@@ -44,16 +44,16 @@ static bool enter_partner(struct mxs_partner *p)
 	p->index = partners_made;
 	if (p->index / PART >= PARTS) {
 		good = false;
-	} else if (!place_of(p->index)) {
+	} else if (!place_of_partner(p->index)) {
 		struct mxs_partner *_Atomic *more = calloc(PART, sizeof(*more));
 
 		good = more != NULL;
-		/* pairs with the acquire of place_of() */
+		/* pairs with the acquire of place_of_partner() */
 		atomic_store_explicit(&part[p->index / PART], more, memory_order_release);
 	}
 	if (good) {
 		partners_made++;
-		atomic_store_explicit(place_of(p->index), p, memory_order_release);
+		atomic_store_explicit(place_of_partner(p->index), p, memory_order_release);
 	}
 	pthread_mutex_unlock(&table_lock);
 	return good;
@@ -70,7 +70,7 @@ mx_endpoint_addr_t mxs_addr(const struct mxs_partner *p)
 struct mxs_partner *mxs_partner_of(const struct mxs_endpoint *ep, mx_endpoint_addr_t addr)
 {
 	uint32_t index = (uint32_t)addr.stuff[0] - 1;
-	struct mxs_partner *_Atomic *place = place_of(index);
+	struct mxs_partner *_Atomic *place = place_of_partner(index);
 	struct mxs_partner *p;
 
 	p = place ? atomic_load_explicit(place, memory_order_acquire) : NULL;
@@ -280,7 +280,8 @@ void mxs_partners_free(struct mxs_endpoint *ep)
 
 		for (; p; p = next) {
 			next = p->next;
-			atomic_store_explicit(place_of(p->index), NULL, memory_order_release);
+			atomic_store_explicit(place_of_partner(p->index), NULL,
+					      memory_order_release);
 			free_partner(p);
 		}
 	}

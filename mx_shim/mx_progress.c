@@ -122,7 +122,7 @@ static void request_event(struct mxs_request *r, const ptl_event_t *ev)
 	}
 }
 
-static void handle_event(struct mxs_endpoint *ep, const ptl_event_t *ev)
+static void handle_own_event(struct mxs_endpoint *ep, const ptl_event_t *ev)
 {
 	struct mxs_request *r;
 
@@ -180,7 +180,7 @@ void mxs_progress(struct mxs_endpoint *ep)
 				  ep->eid);
 		ep->yield_due = count < 0;
 		for (int i = 0; i < count; i++)
-			handle_event(ep, &ev[i]);
+			handle_own_event(ep, &ev[i]);
 		follow_up(ep);
 	} while (count == BATCH);
 	if (++ep->rounds % ROUNDS_PER_CLOCK == 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which endpoint ids are open on this host, and by which processes: names of sockets in the abstract
- * namespace, which nobody listens on. The kernel gives a name to one socket only and takes it back
- * when the process ends, however it ends. One name is the claim, a second one tells the process.
+ * Which endpoint ids are open on this host, and by which processes: names of sockets in the
+ * abstract namespace, which nobody listens on. The kernel gives a name to one socket only and takes
+ * it back when the process ends, however it ends. One name is the claim, a second one tells the
+ * process.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -279,7 +279,7 @@ void mxs_complete(struct mxs_request *r, mx_status_code_t code)
 
 /* Takes a receive out of Portals' list. PTL_ME_INVALID: a message has matched it, whose event is
  * there already. */
-static int disarm(struct mxs_request *r)
+static int disarm_receive(struct mxs_request *r)
 {
 	int err = PtlMEUnlink(r->me);
 
@@ -290,14 +290,14 @@ static int disarm(struct mxs_request *r)
 
 bool mxs_disarm(struct mxs_request *r)
 {
-	return disarm(r) == PTL_OK;
+	return disarm_receive(r) == PTL_OK;
 }
 
 void mxs_doom(struct mxs_request *r, mx_status_code_t code)
 {
 	if (r->doomed)
 		return;
-	if (r->state == MXS_ARMED ? disarm(r) == PTL_ME_INVALID : false)
+	if (r->state == MXS_ARMED ? disarm_receive(r) == PTL_ME_INVALID : false)
 		return;
 	if (mxs_release(r)) {
 		mxs_complete(r, code);

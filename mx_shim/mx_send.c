@@ -261,9 +261,9 @@ static mx_return_t send_checked(struct mxs_endpoint *ep, struct mxs_request *r,
 	return MX_SUCCESS;
 }
 
-static mx_return_t start_send(struct mxs_endpoint *ep, const mx_segment_t *segs, uint32_t nsegs,
-			      mx_endpoint_addr_t dest, uint64_t match_info, void *context,
-			      mx_request_t *request, bool sync)
+static mx_return_t start_mx_send(struct mxs_endpoint *ep, const mx_segment_t *segs, uint32_t nsegs,
+				 mx_endpoint_addr_t dest, uint64_t match_info, void *context,
+				 mx_request_t *request, bool sync)
 {
 	struct mxs_partner *p = mxs_partner_of(ep, dest);
 	struct mxs_request *r;
@@ -297,7 +297,7 @@ static mx_return_t send_call(const char *name, mx_endpoint_t endpoint, const mx_
 
 	if (!ep)
 		return mxs_fail(NULL, name, MX_BAD_ENDPOINT);
-	ret = start_send(ep, segs, nsegs, dest, match_info, context, request, sync);
+	ret = start_mx_send(ep, segs, nsegs, dest, match_info, context, request, sync);
 	handler = ep->handler;
 	mxs_leave(ep);
 	return ret == MX_SUCCESS ? ret : mxs_fail(handler, name, ret);

@@ -360,9 +360,9 @@ static const struct mxc_case cases[] = {
 	MXC_CASE(finalize_closes_what_is_left),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
-	mxc_start_alone();
+	mxc_start_alone(argc, argv);
 	MXC_RUN(cases);
 	return 0;
 }

@@ -461,11 +461,11 @@ static const struct mxc_case cases[] = {
 	MXC_CASE(endpoints_of_one_process_find_each_other),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
 	signal(SIGPIPE, SIG_IGN);
 	memory = calloc(1, LONG);
-	mxc_start_alone();
+	mxc_start_alone(argc, argv);
 	MXC_RUN(cases);
 	free(memory);
 	return 0;

@@ -23,6 +23,8 @@ mx_endpoint_addr_t mxc_peer, mxc_self;
 uint64_t mxc_nic;
 pid_t mxc_child;
 
+static const char *mxc_only; /* a part of the names of the cases to run; NULL: all */
+
 static int sock = -1;
 static const char *running = "the start";
 
@@ -71,10 +73,8 @@ static void choose_pids(void)
 {
 	char text[16];
 
-	if (getenv("PTL_MX_PID"))
-		return;
 	snprintf(text, sizeof(text), "%d", 20000 + (int)(getpid() % 100) * 64);
-	setenv("PTL_MX_PID", text, 1);
+	setenv("PTL_MX_PID", text, 0);
 }
 
 static void open_endpoint(void)
@@ -86,8 +86,9 @@ static void open_endpoint(void)
 	mxc_ok(mx_decompose_endpoint_addr(mxc_self, &mxc_nic, NULL));
 }
 
-void mxc_start_alone(void)
+void mxc_start_alone(int argc, char **argv)
 {
+	mxc_only = argc > 1 ? argv[1] : NULL;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	choose_pids();
 	mx_set_error_handler(MX_ERRORS_RETURN);
@@ -97,8 +98,7 @@ void mxc_start(int argc, char **argv)
 {
 	int pair[2];
 
-	(void)argc;
-	(void)argv;
+	mxc_only = argc > 1 ? argv[1] : NULL;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	choose_pids();
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
@@ -133,15 +133,13 @@ int mxc_end(void)
 
 void mxc_run(const struct mxc_case *cases, size_t count)
 {
-	const char *only = getenv("MXC_ONLY");
-
 	if (!mxc_rank)
 		printf("1..%zu\n", count);
 	for (size_t i = 0; i < count; i++) {
 		double start = mxc_now();
 
 		running = cases[i].name;
-		if (!only || strstr(running, only))
+		if (!mxc_only || strstr(running, mxc_only))
 			cases[i].run();
 		mxc_barrier();
 		if (!mxc_rank)

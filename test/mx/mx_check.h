@@ -21,12 +21,13 @@ extern pid_t mxc_child;
 
 enum { MXC_KEY = 0x1234, MXC_SECONDS = 60 };
 
-/* Starts the peer and opens endpoints 0 and 1, connected. `argv` may have "alone": no peer. */
+/* Starts the peer and opens endpoints 0 and 1, connected. argv[1]: a part of the names of the cases
+ * to run. */
 void mxc_start(int argc, char **argv);
 /* Ends both; the exit code of main. */
 int mxc_end(void);
 /* One process, which opens its own endpoints. */
-void mxc_start_alone(void);
+void mxc_start_alone(int argc, char **argv);
 
 struct mxc_case {
 	const char *name;
