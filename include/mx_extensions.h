@@ -15,7 +15,7 @@ extern "C" {
 
 #define MX_HAS_ICONNECT_V2 1
 
-/* What an unexpected handler says of the message that it was shown. */
+/* The result of an unexpected handler, about the message that it was shown. */
 typedef enum mx_unexp_handler_action {
 	MX_RECV_CONTINUE = 0, /* receive it as any other */
 	MX_RECV_FINISHED      /* it is over */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What programs use of MX's driver interface: the handle of a board and the state of the mapper.
+ * The part of MX's driver interface that programs use: the handle of a board and the state of the
+ * mapper.
  */
 #ifndef MX_IO_H
 #define MX_IO_H

@@ -34,7 +34,7 @@ extern "C" {
 
 /* ---- codes ----------------------------------------------------------------------------------- */
 
-/* What functions return. */
+/* Results of functions. */
 typedef enum mx_return_code {
 	MX_SUCCESS = 0,
 	MX_BAD_BAD_BAD,

@@ -28,7 +28,7 @@ extern "C" {
 #define OMX_HOSTNAMELEN_MAX              80
 #define OMX_BOARD_ADDR_STRLEN            18
 
-/* What functions return, and how a request ended. Numbers that MX has, too, mean the same there. */
+/* Results of functions, and of requests. Numbers that MX has, too, mean the same there. */
 enum omx_return {
 	OMX_SUCCESS = 0,
 	OMX_BAD_ERROR = 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What partners may send before this endpoint looks: slots of the data queue and bytes of blocks.
+ * Credit: slots of the data queue and bytes of blocks that partners may use unasked.
  *
  *   newcomers   2 messages and 4 KiB each, which the record of a connect says
  *   partners    the first 8 that send: 128 messages and 128 KiB; 56 more: 16 messages, 64 KiB

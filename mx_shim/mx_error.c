@@ -7,6 +7,7 @@
 #include "mx_shim/mx_error.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,6 +27,14 @@ const mx_error_handler_t MX_ERRORS_RETURN = return_code;
 
 static _Atomic(mx_error_handler_t) process_handler; /* NULL: none was set */
 
+/* Do only names that begin with OMX_ count? */
+static bool ignores_mx_names(void)
+{
+	const char *text = base_config_env("OMX_IGNORE_MX_ENV");
+
+	return text && *text == '1';
+}
+
 /* A number that the environment has now under one of two names, else `otherwise`. */
 static long environment_number(const char *name, const char *mx_name, long otherwise)
 {
@@ -33,7 +42,7 @@ static long environment_number(const char *name, const char *mx_name, long other
 	char *end;
 	long value;
 
-	if (!text && mx_name)
+	if (!text && mx_name && !ignores_mx_names())
 		text = base_config_env(mx_name);
 	if (!text)
 		return otherwise;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the library tells of boards and of itself, and the old and internal names that programs
- * link to.
+ * Information about boards and the library, and the old and internal names that programs link
+ * to.
  */
 #include <mx_internals/mx__driver_interface.h>
 #include <stdlib.h>

@@ -29,7 +29,7 @@ void mxs_yield(void)
 
 /*
  * Inline handler: takes a message straight into the receive that waits for it. It calls nothing of
- * Portals. What is not so simple, it leaves: the message then comes as an event.
+ * Portals. It declines a message that is not so simple, which then comes as an event.
  */
 static int take_arrival(const ptl_arrival_t *put)
 {

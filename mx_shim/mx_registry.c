@@ -17,7 +17,7 @@
 
 #define NAMES "/proc/net/unix"
 
-/* What all names of this user's endpoints begin with that are found by the same base of pids. */
+/* The beginning of all names of this user's endpoints with the same base of pids. */
 static int name_prefix(char *name, size_t room, uint32_t board, ptl_nid_t nid)
 {
 	return snprintf(name, room, "postern-mx-%u-%u-%u-%08x-", (unsigned int)geteuid(),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What tools see of the endpoints of other processes: a small file without a name that each process
+ * Endpoints as the tools of other processes see them: a small file without a name that each process
  * with an endpoint has open, found by its name in /proc/PID/fd. The process writes it without a
  * lock; mx_endpoint_info and mx_counters map and read it.
  */

@@ -6,7 +6,7 @@
  */
 #include "mx_shim/mx_core.h"
 
-/* What a call looks for, and what it found. */
+/* The subject of a call's search, and its result. */
 struct search {
 	mx_request_t handle;
 	struct mxs_request *r;
@@ -160,9 +160,9 @@ static mx_return_t search_first(const char *call, mx_endpoint_t endpoint, bool w
 	return leave_with(ep, call, MX_SUCCESS);
 }
 
-static mx_return_t search_message(const char *call, mx_endpoint_t endpoint, bool wait,
-				  uint32_t timeout, uint64_t match, uint64_t mask, mx_status_t *st,
-				  uint32_t *result)
+static mx_return_t search_unexpected(const char *call, mx_endpoint_t endpoint, bool wait,
+				     uint32_t timeout, uint64_t match, uint64_t mask,
+				     mx_status_t *st, uint32_t *result)
 {
 	struct mxs_endpoint *ep = mxs_enter(endpoint);
 	struct search s = { .match = match, .mask = mask };
@@ -241,15 +241,15 @@ mx_return_t mx_peek(mx_endpoint_t endpoint, uint32_t timeout, mx_request_t *requ
 mx_return_t mx_iprobe(mx_endpoint_t endpoint, uint64_t match_info, uint64_t match_mask,
 		      mx_status_t *status, uint32_t *result)
 {
-	return search_message("mx_iprobe", endpoint, false, 0, match_info, match_mask, status,
-			      result);
+	return search_unexpected("mx_iprobe", endpoint, false, 0, match_info, match_mask, status,
+				 result);
 }
 
 mx_return_t mx_probe(mx_endpoint_t endpoint, uint32_t timeout, uint64_t match_info,
 		     uint64_t match_mask, mx_status_t *status, uint32_t *result)
 {
-	return search_message("mx_probe", endpoint, true, timeout, match_info, match_mask, status,
-			      result);
+	return search_unexpected("mx_probe", endpoint, true, timeout, match_info, match_mask,
+				 status, result);
 }
 
 /* ---- calls on one request -------------------------------------------------------------------- */

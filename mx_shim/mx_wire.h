@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What endpoints of MX tell each other. All of it is checked in mx_wire.c, and nowhere else.
+ * The formats in which endpoints of MX talk. All of it is checked in mx_wire.c, and nowhere else.
  *
  * DATA portal, one of its own for each life of an endpoint: the match bits are the program's. The
  * header data say the rest:

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the files of libopen-mx share. The library has the functions of open-mx.h on top of the
- * public ones of libmyriexpress: handles and addresses are the same bits, codes are translated.
+ * Declarations that the files of libopen-mx share. The library has the functions of open-mx.h on
+ * top of the public ones of libmyriexpress: handles and addresses are the same bits, codes are
+ * translated.
  */
 #ifndef MX_SHIM_OMX_H
 #define MX_SHIM_OMX_H

@@ -57,7 +57,7 @@ static void serve(mx_endpoint_t ep, int count)
 	uint32_t done;
 
 	check(mx_register_unexp_handler(ep, serve_request, &ep), "mx_register_unexp_handler");
-	/* The handler runs within this call. What ends is an answer. */
+	/* The handler runs within this call. Only answers end here. */
 	while (count > 0) {
 		check(mx_wait_any(ep, MX_INFINITE, ANSWER, MX_MATCH_MASK_NONE, &status, &done),
 		      "mx_wait_any");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Feeds the decoders of MX. What is decoded must be within its bounds, and must come out the same
- * after it was encoded and decoded again.
+ * Feeds the decoders of MX. Every decoded value must be within its bounds, and must come
+ * out the same after it was encoded and decoded again.
  */
 #include <stdlib.h>
 #include <string.h>

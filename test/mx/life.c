@@ -272,7 +272,7 @@ static void a_stopped_process_is_connected_to_at_last(void)
 
 /* ---- the end of a peer ----------------------------------------------------------------------- */
 
-/* What a send to a peer that has ended may end with. */
+/* A send to a peer that has ended ends with one of these. */
 static void is_lost(mx_status_t st)
 {
 	mxc_true(st.code == MX_STATUS_ENDPOINT_UNREACHABLE ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the tests of MX share: two processes, each with an endpoint, that run the same cases in step
- * and report them as TAP. The peer is a child that is forked before anything else; under mpiexec it
- * is rank 1. A check that fails says where, and ends both.
+ * Common parts of the tests of MX: two processes, each with an endpoint, that run the same cases in
+ * step and report them as TAP. The peer is a child that is forked before anything else; under
+ * mpiexec it is rank 1. A check that fails says where, and ends both.
  */
 #ifndef MX_CHECK_H
 #define MX_CHECK_H

@@ -10,7 +10,7 @@
 
 #include "report.h"
 
-/* What is open on one board. */
+/* The open endpoints of one board. */
 struct open_list {
 	uint32_t board;
 	uint32_t count, room;

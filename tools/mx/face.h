@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the measuring tools use of MX, or of Open-MX with FACE_OMX: so that one source measures
- * either interface. Errors end the tool with a message.
+ * The part of MX that the measuring tools use, or of Open-MX with FACE_OMX: so that one source
+ * measures either interface. Errors end the tool with a message.
  */
 #ifndef TOOLS_MX_FACE_H
 #define TOOLS_MX_FACE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the reporting tools share: see report.h. Endpoints of other processes are read from the file
- * that each process with endpoints has open (mx_shim/mx_seen.h).
+ * Common parts of the reporting tools: see report.h. Endpoints of other processes are read from the
+ * file that each process with endpoints has open (mx_shim/mx_seen.h).
  */
 #include "report.h"
 

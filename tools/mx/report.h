@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the reporting tools share: their names, boards, and the endpoints of other processes. Each
- * tool has a name of MX and one of Open-MX, and prints as the tool of that name did.
+ * Common parts of the reporting tools: their names, boards, and the endpoints of other processes.
+ * Each tool has a name of MX and one of Open-MX, and prints as the tool of that name did.
  */
 #ifndef TOOLS_MX_REPORT_H
 #define TOOLS_MX_REPORT_H
