@@ -331,6 +331,40 @@ static void boards_have_a_mapper_state(void)
 	mxc_is(mx__regcache_clean(&ms, sizeof(ms)), 0);
 }
 
+static void two_boards_are_two_networks(void)
+{
+	mx_endpoint_addr_t addr;
+	mx_endpoint_t ep[2];
+	mx_request_t r, s;
+	mx_status_t st;
+	uint64_t nic[3], id;
+	uint32_t n = 0, eid;
+	mx_return_t ret = mx_init(); /* alone it is the first case */
+
+	mxc_true(ret == MX_SUCCESS || ret == MX_ALREADY_INITIALIZED);
+	mxc_ok(mx_get_info(NULL, MX_NIC_COUNT, NULL, 0, &n, sizeof(n)));
+	if (n < 2)
+		return; /* the other run has two */
+	mxc_ok(mx_get_info(NULL, MX_NIC_IDS, NULL, 0, nic, sizeof(nic)));
+	mxc_true(nic[0] != nic[1]);
+	mxc_is(nic[2], 0);
+	for (int i = 0; i < 2; i++) {
+		mxc_ok(mx_open_endpoint(MX_ANY_NIC, MX_ANY_ENDPOINT, 1, NULL, 0, &ep[i]));
+		mxc_ok(mx_get_endpoint_addr(ep[i], &addr));
+		mxc_ok(mx_decompose_endpoint_addr(addr, &id, &eid));
+		mxc_is(id, nic[i]); /* boards in turn for each id */
+		mxc_is(eid, 0);
+	}
+	mxc_is(mx_connect(ep[1], nic[0], 0, 1, 10000, &addr), MX_NIC_NOT_FOUND);
+	mxc_ok(mx_connect(ep[1], nic[1], 0, 1, 10000, &addr));
+	mxc_ok(mx_isend(ep[1], NULL, 0, addr, 5, NULL, &s));
+	mxc_ok(mx_irecv(ep[1], NULL, 0, 5, MX_MATCH_MASK_NONE, NULL, &r));
+	mxc_ok(mx_wait(ep[1], &r, 10000, &st, &n));
+	mxc_is(n, 1);
+	for (int i = 0; i < 2; i++)
+		mxc_ok(mx_close_endpoint(ep[i]));
+}
+
 static void finalize_closes_what_is_left(void)
 {
 	mx_endpoint_t ep;
@@ -357,6 +391,7 @@ static const struct mxc_case cases[] = {
 	MXC_CASE(names_lead_to_nics_and_back),
 	MXC_CASE(every_key_has_its_information),
 	MXC_CASE(boards_have_a_mapper_state),
+	MXC_CASE(two_boards_are_two_networks),
 	MXC_CASE(finalize_closes_what_is_left),
 };
 
