@@ -178,6 +178,16 @@
 	  "MX: context ids of endpoints that ask for none.")                                       \
 	X(OMX_ANY_ENDPOINT, omx_any_endpoint, STR, NULL, 0, 0, "id",                               \
 	  "MX: the id that MX_ANY_ENDPOINT stands for.")                                           \
+	X(PTL_DP_NODES, ptl_dp_nodes, STR, NULL, 0, 0, "file",                                     \
+	  "DP: file of lines \"nid address\" that numbers the nodes; without it the hosts of a "   \
+	  "job are numbered in the order of their lowest ranks, and outside a job there is node "  \
+	  "0 alone.")                                                                              \
+	X(PTL_DP_PID, ptl_dp_pid, INT, 5400, 1, 65000, "process id",                               \
+	  "DP: the first of the process ids that processes outside a job have, which are UDP "     \
+	  "ports between machines; the same on all nodes.")                                        \
+	X(PTL_DP_PROCESSES, ptl_dp_processes, INT, 16, 1, 512, "processes",                        \
+	  "DP: how many process ids there are for processes outside a job on each node; the same " \
+	  "on all nodes.")                                                                         \
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
 	X(TMPDIR, tmpdir, STR, NULL, 0, 0, "directory",                                            \

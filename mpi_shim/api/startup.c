@@ -79,7 +79,7 @@ static int open_portals(void)
 	ptl_ni_limits_t want = {
 		.max_mes = ENTRIES_MOST,
 		.max_mds = ENTRIES_MOST,
-		.max_eqs = 32,
+		.max_eqs = 4096, /* for libraries that share the interface */
 		.max_ac_index = 3,
 		.max_pt_index = 63,
 		.max_md_iovecs = 1024,
