@@ -31,11 +31,11 @@ enum {
 	DP_PORTAL_CREDIT,
 	DP_PORTAL_CONTROL,
 	DP_BLOCKS = 4,
-	DP_EVENTS = 32,       /* taken at once */
-	DP_PAGE_FDS = 1024,   /* descriptors in a page of the table */
+	DP_EVENTS = 32,     /* taken at once */
+	DP_PAGE_FDS = 1024, /* descriptors in a page of the table */
 	DP_PAGES = 4096,
 	DP_FIRST_WAIT_MS = 10000, /* the first write waits so long for its target's endpoint */
-	DP_REFRESH_MS = 200,  /* age at which a lookup's answer is asked for again */
+	DP_REFRESH_MS = 200,      /* age at which a lookup's answer is asked for again */
 };
 
 #define DP_POOL_BYTES    ((size_t)1 << 20)
@@ -53,6 +53,7 @@ struct dp_sender {
 	bool flows, asking;
 	uint32_t word;
 	uint32_t flow_instance;
+	uint32_t need; /* units, when it asks */
 	ptl_process_id_t process;
 	struct dp_total granted, freed, returned;
 	uint64_t asked_at; /* order of waiting senders */
@@ -100,8 +101,8 @@ struct dp_pool {
 	int threshold; /* messages of a block */
 	struct dp_block block[DP_BLOCKS];
 	ptl_handle_eq_t eq;
-	uint64_t turns;   /* armings so far */
-	uint64_t current; /* the turn whose block is filled */
+	uint64_t turns;       /* armings so far */
+	uint64_t current;     /* the turn whose block is filled */
 	struct dp_held *held; /* by place, from held_first on */
 	unsigned int held_first, held_count, held_room;
 	/* Tokens in the order of arrival: [flushed, read) are the program's, [read, filled) wait. */
@@ -127,16 +128,16 @@ struct dp_edge {
 	struct dp_edge *next;
 	struct dp_peer *peer;
 	uint32_t nid, dpid;
-	bool known;  /* it was open once: writes do not wait any more */
-	bool open;   /* as far as is known */
-	bool flow;   /* the receiver grants credit */
-	bool asked;  /* for credit */
+	bool known; /* it was open once: writes do not wait any more */
+	bool open;  /* as far as is known */
+	bool flow;  /* the receiver grants credit */
+	bool asked; /* for credit */
 	uint32_t number;
 	ptl_process_id_t process;
 	uint64_t instance;
 	uint64_t match_bits;
 	size_t longest;
-	uint64_t looked_at; /* ms: when the answer was last used, or asked for again */
+	uint64_t looked_at; /* ms: when an answer was last used or asked for */
 	uint32_t word;
 	struct dp_total spent; /* what was sent or given back */
 	struct dp_total returned;
@@ -170,7 +171,7 @@ struct dp_ep {
 	struct dp_sender *flows; /* those that have asked for credit */
 	struct dp_total allowed; /* granted to all and not free again */
 	uint64_t asks;
-	bool nasking; /* a sender waits for credit */
+	_Atomic bool nasking; /* a sender waits for credit */
 	uint64_t lost;
 	bool flow;
 	bool shown;       /* the oldest message that waits is in the socket, too */
@@ -193,12 +194,12 @@ struct dp_ep {
 	uint32_t words_used;
 	ptl_handle_me_t words_me;
 	ptl_handle_eq_t words_eq;
-	bool has_flow; /* ep->flow, as the sending side sees it */
+	bool has_flow;           /* ep->flow, as the sending side sees it */
 	ptl_handle_eq_t sent_eq; /* PTL_EQ_NONE: no message has needed it */
 	unsigned int sending;    /* messages that the library holds until they are sent */
 	size_t sending_bytes;
 	_Atomic uint64_t unsent;
-	char *plain; /* a plain write that waits */
+	char *plain;      /* a plain write that waits */
 	int plain_length; /* -1: there is none */
 	uint64_t plain_since;
 };
@@ -232,6 +233,8 @@ struct dp_lib {
 
 	pthread_t watcher, server;
 	int epoll;
+	int claim;          /* keeps the process id */
+	uint64_t forked_at; /* ms */
 	_Atomic bool ending;
 	ptl_handle_eq_t control_eq;
 	_Atomic bool watcher_waits;

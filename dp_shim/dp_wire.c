@@ -14,7 +14,7 @@ enum { RECORD_OPEN = 1, RECORD_FLOW = 2 };
 #define UNITS_MASK    ((1ull << DP_UNITS_BITS) - 1)
 #define MESSAGES_MASK ((1u << DP_MESSAGES_BITS) - 1)
 /* more than any pool has */
-#define SHARE_MOST    ((uint64_t)1 << 32)
+#define SHARE_MOST ((uint64_t)1 << 32)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
@@ -142,7 +142,7 @@ uint64_t dp_wire_control_data(const struct dp_control *c)
 {
 	if (c->kind == DP_CONTROL_ASK)
 		return (uint64_t)c->nid << 48 | (uint64_t)c->dpid << 24 |
-		       (c->sender & DP_SENDER_MASK);
+		       (uint64_t)(c->need & DP_NEED_MASK) << 10 | (c->sender & DP_ASKER_MASK);
 	return c->kind == DP_CONTROL_BACK ? dp_wire_put_total(c->total) : 0;
 }
 
@@ -160,9 +160,10 @@ bool dp_wire_control(uint64_t bits, uint64_t data, uint32_t nodes, struct dp_con
 	if (got.kind == DP_CONTROL_ASK) {
 		got.nid = (uint32_t)(data >> 48);
 		got.dpid = (uint32_t)(data >> 24) & DP_DPID_MASK;
-		got.sender = (uint32_t)data & DP_SENDER_MASK;
-		if (data & DP_DPID_MASK & ~(uint64_t)DP_SENDER_MASK || !got.dpid ||
-		    got.nid >= nodes)
+		got.sender = (uint32_t)data & DP_ASKER_MASK;
+		got.need = (uint32_t)(data >> 10) & DP_NEED_MASK;
+		if (!got.dpid || got.nid >= nodes || !got.need ||
+		    got.need > DP_MAX_MESSAGE / DP_ALIGN)
 			return false;
 	} else if (got.kind == DP_CONTROL_BACK) {
 		got.total = dp_wire_total(data);

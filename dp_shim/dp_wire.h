@@ -27,6 +27,8 @@ enum {
 	DP_NUMBER_MASK = (1 << DP_NUMBER_BITS) - 1,
 	DP_TARGET_MASK = (1 << 20) - 1, /* of an instance */
 	DP_SENDER_MASK = (1 << 19) - 1,
+	DP_ASKER_MASK = (1 << 10) - 1,
+	DP_NEED_MASK = (1 << 14) - 1,
 	DP_ALIGN = 8, /* messages are padded to this */
 	DP_RECORD_BYTES = 32,
 	DP_WORDS = 1 << 16, /* credit words of an endpoint */
@@ -96,7 +98,8 @@ struct dp_control {
 	uint32_t target; /* low bits of the instance meant */
 	uint32_t word;   /* index of the sender's credit word */
 	uint32_t nid, dpid;
-	uint32_t sender;       /* low bits of the asking instance; these three with ASK */
+	uint32_t sender;       /* low bits of the asking instance */
+	uint32_t need;         /* units that it has to have; these four with ASK */
 	struct dp_total total; /* with BACK */
 };
 

@@ -28,6 +28,7 @@
 enum {
 	FIRST_FREE = 0x800000, /* ids that dp_open(0) gives */
 	FREE_TRIES = 4096,
+	CHILD_MS = 300, /* a new child lets go of what it inherited within this time */
 	SOCKET_BYTES = 4 * DP_MAX_MESSAGE,
 };
 
@@ -142,6 +143,25 @@ static int claim_id(struct dp_ep *ep, uint32_t dpid)
 	return -1;
 }
 
+/* What is in the way may be gone soon: endpoints whose descriptors were closed, and the copy of
+ * a name that a new child process has. */
+static int claim_again(struct dp_ep *ep, uint32_t dpid)
+{
+	const int err = errno;
+
+	if (err != EADDRINUSE && err != EMFILE)
+		return -1;
+	if (sweep_closed() && claim_id(ep, dpid) == 0)
+		return 0;
+	while (errno == EADDRINUSE && dp_now_ms() - dp_lib.forked_at < CHILD_MS) {
+		usleep(1000);
+		if (claim_id(ep, dpid) == 0)
+			return 0;
+	}
+	errno = err;
+	return -1;
+}
+
 void dp_publish(struct dp_ep *ep)
 {
 	const struct dp_record r = { .open = true,
@@ -165,8 +185,8 @@ static int attach_record(struct dp_ep *ep)
 
 	dp_publish(ep);
 	/* before the entry for all that are not here */
-	if (PtlMEMDAttach(dp_lib.ni, DP_PORTAL_LOOKUP, any, ep->dpid, 0, PTL_RETAIN,
-			  PTL_INS_BEFORE, md, PTL_RETAIN, &ep->record_me, NULL) == PTL_OK)
+	if (PtlMEMDAttach(dp_lib.ni, DP_PORTAL_LOOKUP, any, ep->dpid, 0, PTL_RETAIN, PTL_INS_BEFORE,
+			  md, PTL_RETAIN, &ep->record_me, NULL) == PTL_OK)
 		return 0;
 	errno = ENOMEM;
 	return -1;
@@ -255,9 +275,7 @@ static int open_locked(uint32_t dpid)
 		errno = ENOMEM;
 		return -1;
 	}
-	if (claim_id(ep, dpid) < 0 &&
-	    ((errno != EADDRINUSE && errno != EMFILE) || !sweep_closed() ||
-	     claim_id(ep, dpid) < 0)) {
+	if (claim_id(ep, dpid) < 0 && claim_again(ep, dpid) < 0) {
 		unget_endpoint(ep);
 		return -1;
 	}

@@ -112,7 +112,23 @@ static struct dp_total share_left(const struct dp_ep *ep, const struct dp_edge *
 	return left;
 }
 
-static void ask_for_credit(const struct dp_ep *ep, struct dp_edge *e)
+/* What is left goes back. */
+static void give_back(const struct dp_ep *ep, struct dp_edge *e)
+{
+	const struct dp_total left = share_left(ep, e);
+	struct dp_control c = { .kind = DP_CONTROL_BACK,
+				.to = e->dpid,
+				.target = (uint32_t)e->instance,
+				.word = e->word };
+
+	e->spent = dp_total_plus(e->spent, left);
+	e->returned = dp_total_plus(e->returned, left);
+	c.total = e->returned;
+	dp_control_send(e->process, &c);
+}
+
+/* A sender that asks has nothing left, so that those that wait hold nothing that others need. */
+static void ask_for_credit(const struct dp_ep *ep, struct dp_edge *e, uint64_t need)
 {
 	const uint64_t now = dp_now_ms();
 	const struct dp_control c = { .kind = DP_CONTROL_ASK,
@@ -121,12 +137,14 @@ static void ask_for_credit(const struct dp_ep *ep, struct dp_edge *e)
 				      .word = e->word,
 				      .nid = (uint32_t)dp_lib.nid,
 				      .dpid = ep->dpid,
-				      .sender = (uint32_t)ep->instance };
+				      .sender = (uint32_t)ep->instance,
+				      .need = (uint32_t)need };
 
 	if (e->asked && now - e->asked_at < ASK_AGAIN_MS)
 		return;
 	e->asked = true;
 	e->asked_at = now;
+	give_back(ep, e);
 	dp_control_send(e->process, &c);
 }
 
@@ -146,7 +164,7 @@ bool dp_credit_spend(struct dp_ep *ep, struct dp_edge *e, uint64_t bytes)
 		left = share_left(ep, e);
 	}
 	if (left.units < cost.units || left.messages < cost.messages) {
-		ask_for_credit(ep, e);
+		ask_for_credit(ep, e, cost.units);
 		return false;
 	}
 	e->asked = false;
@@ -162,21 +180,12 @@ void dp_credit_unspend(struct dp_edge *e, uint64_t bytes)
 void dp_credit_give_back(struct dp_ep *ep, const struct dp_control *c, ptl_process_id_t from)
 {
 	struct dp_edge *e = NULL;
-	struct dp_control back = { .kind = DP_CONTROL_BACK, .word = c->word };
-	struct dp_total left;
 
 	for (int i = 0; i < DP_EDGES && !e; i++)
 		for (e = ep->edge[i]; e && (e->word != c->word || !e->word); e = e->next)
 			;
-	if (!e || !ep->words || e->process.nid != from.nid || e->process.pid != from.pid)
-		return;
-	left = share_left(ep, e);
-	e->spent = dp_total_plus(e->spent, left);
-	e->returned = dp_total_plus(e->returned, left);
-	back.to = e->dpid;
-	back.target = (uint32_t)e->instance;
-	back.total = e->returned;
-	dp_control_send(from, &back);
+	if (e && ep->words && e->process.nid == from.nid && e->process.pid == from.pid)
+		give_back(ep, e);
 }
 
 /* ---- the receiver ---------------------------------------------------------------------------- */
@@ -199,7 +208,7 @@ static struct dp_total held_by(const struct dp_sender *s)
 }
 
 /* An equal share, and at least one longest message. */
-static struct dp_total share_of(const struct dp_ep *ep)
+static struct dp_total equal_share(const struct dp_ep *ep)
 {
 	struct dp_total c = capacity_of(&ep->pool);
 	uint64_t least = (ep->pool.longest + DP_ALIGN - 1) / DP_ALIGN;
@@ -254,7 +263,7 @@ static void forget_flow(struct dp_ep *ep, struct dp_sender *s)
 }
 
 /* Others wait: what is not spent shall come back, and what dead senders have. */
-static void take_back(struct dp_ep *ep)
+static void ask_back(struct dp_ep *ep)
 {
 	const uint64_t now = dp_now_ms();
 
@@ -266,7 +275,8 @@ static void take_back(struct dp_ep *ep)
 		ptl_ni_fail_t why = PTL_NI_OK;
 		char text[128];
 
-		if (s->asking || !held_by(s).units || now - s->taken_at < ASK_AGAIN_MS)
+		/* one that asks may have been granted credit before its question came */
+		if (!held_by(s).units || now - s->taken_at < ASK_AGAIN_MS)
 			continue;
 		s->taken_at = now;
 		PtlPeerReason(dp_lib.ni, s->process, &why, text, sizeof(text));
@@ -290,7 +300,7 @@ static struct dp_sender *first_asking(const struct dp_ep *ep)
 /* What a sender may have beside what it has. False: nothing worth telling. */
 static bool more_for(const struct dp_ep *ep, const struct dp_sender *s, struct dp_total *more)
 {
-	const struct dp_total share = share_of(ep), held = held_by(s);
+	const struct dp_total share = equal_share(ep), held = held_by(s);
 
 	if (held.units >= share.units || held.messages >= share.messages)
 		return false;
@@ -304,10 +314,8 @@ bool dp_flow_serve(struct dp_ep *ep)
 	struct dp_total more;
 
 	while ((s = first_asking(ep))) {
-		if (!more_for(ep, s, &more) ||
-		    /* less than a longest message may be too little: wait for it */
-		    held_by(s).units + more.units < (ep->pool.longest + DP_ALIGN - 1) / DP_ALIGN) {
-			take_back(ep);
+		if (!more_for(ep, s, &more) || more.units < s->need) {
+			ask_back(ep);
 			return true;
 		}
 		grant(ep, s, more);
@@ -328,7 +336,7 @@ void dp_flow_freed(struct dp_ep *ep, struct dp_sender *s, uint64_t bytes)
 		ep->nasking = false;
 	if (ep->nasking || !more_for(ep, s, &more))
 		return;
-	share = share_of(ep);
+	share = equal_share(ep);
 	if (more.units >= share.units / 2 || more.messages >= share.messages / 2)
 		grant(ep, s, more);
 }
@@ -358,6 +366,7 @@ void dp_flow_asked(struct dp_ep *ep, const struct dp_control *c, ptl_process_id_
 	if (!s->asking)
 		s->asked_at = ep->asks++;
 	s->asking = true;
+	s->need = c->need;
 	ep->nasking = dp_flow_serve(ep);
 }
 
@@ -368,8 +377,8 @@ void dp_flow_returned(struct dp_ep *ep, const struct dp_control *c, ptl_process_
 
 	if (c->target != (ep->instance & DP_TARGET_MASK))
 		return;
-	while (s && (s->word != c->word || s->process.nid != from.nid ||
-		     s->process.pid != from.pid))
+	while (s &&
+	       (s->word != c->word || s->process.nid != from.nid || s->process.pid != from.pid))
 		s = s->next_flow;
 	if (!s)
 		return;

@@ -13,8 +13,8 @@
 
 enum {
 	BUCKETS = 256,
-	AGAIN_MS = 20,     /* between lookups of an endpoint that is not open yet */
-	SILENT_MS = 1000,  /* after that a lookup that got no answer is repeated */
+	AGAIN_MS = 20,    /* between lookups of an endpoint that is not open yet */
+	SILENT_MS = 1000, /* after that a lookup that got no answer is repeated */
 	QUEUE = 4096,
 };
 
@@ -125,8 +125,8 @@ void dp_peer_ask(struct dp_peer *p, uint64_t now)
 static void use_answer(struct look *l, const ptl_event_t *event)
 {
 	struct dp_peer *p = l->peer;
-	const bool same = p->open && p->process.nid == l->process.nid &&
-			  p->process.pid == l->process.pid;
+	const bool same =
+		p->open && p->process.nid == l->process.nid && p->process.pid == l->process.pid;
 	struct dp_record r;
 	bool open = event->ni_fail_type == PTL_NI_OK &&
 		    dp_wire_record(l->record, event->mlength, &r) && r.open && r.nid == p->nid;

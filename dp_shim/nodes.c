@@ -46,7 +46,8 @@ static bool resolve_address(const char *text, ptl_nid_t *address)
 	}
 	if (getaddrinfo(text, NULL, &hints, &found))
 		return false;
-	*address = ntohl(((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr.s_addr);
+	*address =
+		ntohl(((const struct sockaddr_in *)(const void *)found->ai_addr)->sin_addr.s_addr);
 	freeaddrinfo(found);
 	return true;
 }

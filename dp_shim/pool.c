@@ -61,7 +61,7 @@ bool dp_pool_shape(dpmmap_t *want)
 	return shape_memory(want);
 }
 
-static ptl_md_t block_md(const struct dp_pool *pool, const struct dp_block *b)
+static ptl_md_t pool_block_md(const struct dp_pool *pool, const struct dp_block *b)
 {
 	return (ptl_md_t){ .start = b->base,
 			   .length = pool->block_bytes,
@@ -77,9 +77,9 @@ static ptl_md_t block_md(const struct dp_pool *pool, const struct dp_block *b)
 static int attach_block(const struct dp_ep *ep, struct dp_pool *pool, struct dp_block *b)
 {
 	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
-	int err = PtlMEMDAttach(dp_lib.ni, DP_PORTAL_DATA, any, ep->dpid, DP_IGNORED_BITS,
-				PTL_RETAIN, PTL_INS_AFTER, block_md(pool, b), PTL_RETAIN, &b->me,
-				&b->md);
+	int err =
+		PtlMEMDAttach(dp_lib.ni, DP_PORTAL_DATA, any, ep->dpid, DP_IGNORED_BITS, PTL_RETAIN,
+			      PTL_INS_AFTER, pool_block_md(pool, b), PTL_RETAIN, &b->me, &b->md);
 
 	if (err != PTL_OK) {
 		b->me = PTL_INVALID_HANDLE;
@@ -248,8 +248,7 @@ static void count_in_block(struct dp_pool *pool, struct dp_block *b, const ptl_e
 	b->arrived++;
 	b->live++;
 	b->bytes += event->rlength;
-	if (b->arrived < pool->threshold &&
-	    pool->block_bytes - b->bytes >= padded(pool->longest))
+	if (b->arrived < pool->threshold && pool->block_bytes - b->bytes >= padded(pool->longest))
 		return;
 	b->inactive = true;
 	pool->current++;
@@ -280,11 +279,11 @@ static void take_next(struct dp_ep *ep, const ptl_event_t *event)
 				.stored = (uint32_t)event->mlength,
 				.from = s,
 				.block = (uint8_t)(b - pool->block),
-				.charged = h.charged &&
-					   h.target == (ep->instance & DP_TARGET_MASK) };
+				.charged =
+					h.charged && h.target == (ep->instance & DP_TARGET_MASK) };
 }
 
-static bool is_next(struct dp_pool *pool, const ptl_event_t *event)
+static bool is_next_arrival(struct dp_pool *pool, const ptl_event_t *event)
 {
 	const struct dp_block *b = block_of(pool, event);
 
@@ -305,8 +304,7 @@ static void hold_arrival(struct dp_pool *pool, const ptl_event_t *event)
 	for (i = pool->held_first + pool->held_count++; i > pool->held_first; i--) {
 		const struct dp_held *before = &pool->held[i - 1];
 
-		if (before->turn < h.turn ||
-		    (before->turn == h.turn && before->offset < h.offset))
+		if (before->turn < h.turn || (before->turn == h.turn && before->offset < h.offset))
 			break;
 		pool->held[i] = *before;
 	}
@@ -319,13 +317,13 @@ static void take_arrival(struct dp_ep *ep, const ptl_event_t *event)
 
 	if (event->type != PTL_EVENT_PUT_END)
 		return;
-	if (__builtin_expect(!is_next(pool, event), 0)) {
+	if (__builtin_expect(!is_next_arrival(pool, event), 0)) {
 		hold_arrival(pool, event);
 		return;
 	}
 	take_next(ep, event);
 	while (__builtin_expect(pool->held_count, 0) &&
-	       is_next(pool, &pool->held[pool->held_first].event)) {
+	       is_next_arrival(pool, &pool->held[pool->held_first].event)) {
 		pool->held_count--;
 		take_next(ep, &pool->held[pool->held_first++].event);
 	}

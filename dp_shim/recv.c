@@ -21,11 +21,11 @@
 #include "dp_shim/core.h"
 
 enum {
-	LOOKS = 32,            /* without letting go of the lock */
-	EMPTY_MOST = 3,        /* such results in a row within EMPTY_NS: the program spins */
+	LOOKS = 32,     /* without letting go of the lock */
+	EMPTY_MOST = 3, /* such results in a row within EMPTY_NS: the program spins */
 	EMPTY_NS = 20000,
-	LOOK_FIRST_NS = 2000,  /* before the descriptor is asked whether it blocks */
-	SLEEP_FIRST_MS = 2,    /* in Portals, where the wake-up is quickest; signals do not end it */
+	LOOK_FIRST_NS = 2000, /* before the descriptor is asked whether it blocks */
+	SLEEP_FIRST_MS = 2,   /* in Portals: the quickest wake-up; no signal ends it */
 };
 
 /* ---- the socket ------------------------------------------------------------------------------ */

@@ -138,9 +138,7 @@ void dp_reap_sent(struct dp_ep *ep)
 static int send_copy(struct dp_ep *ep, const struct dp_edge *e, const void *msg, size_t length,
 		     uint64_t match_bits, uint64_t header)
 {
-	ptl_md_t md = { .length = length,
-			.threshold = 1,
-			.options = PTL_MD_EVENT_START_DISABLE };
+	ptl_md_t md = { .length = length, .threshold = 1, .options = PTL_MD_EVENT_START_DISABLE };
 	ptl_handle_md_t md_handle;
 
 	if (ep->sent_eq == PTL_EQ_NONE &&

@@ -7,7 +7,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cnos_mpi_os.h>
@@ -23,7 +27,8 @@
 
 struct dp_lib dp_lib = { .lock = PTHREAD_MUTEX_INITIALIZER,
 			 .look = PTHREAD_MUTEX_INITIALIZER,
-			 .epoll = -1 };
+			 .epoll = -1,
+			 .claim = -1 };
 
 static uint64_t spin_budget(void)
 {
@@ -40,23 +45,60 @@ static int portals_said(const char *what, int err)
 {
 	const char *why = PtlInitReason();
 
-	base_warn("DP: %s failed (%s)%s%s", what, PtlErrorStr((unsigned int)err),
-		  *why ? ": " : "", why);
+	base_warn("DP: %s failed (%s)%s%s", what, PtlErrorStr((unsigned int)err), *why ? ": " : "",
+		  why);
 	errno = err == PTL_NO_SPACE ? ENOMEM : ENODEV;
 	return -1;
+}
+
+/* Keep a process id for this process, among those of this user that use DP. False: another one
+ * has it. Portals would find that out, too, but with a warning. */
+static bool claim_pid(ptl_pid_t pid)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "dp-pid-%u-%u",
+			 (unsigned int)geteuid(), pid);
+
+	if (dp_lib.claim < 0)
+		dp_lib.claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	/* without a socket Portals decides */
+	return dp_lib.claim < 0 ||
+	       bind(dp_lib.claim, (const struct sockaddr *)&name,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0;
+}
+
+static void unclaim_pid(void)
+{
+	if (dp_lib.claim >= 0)
+		close(dp_lib.claim);
+	dp_lib.claim = -1;
+}
+
+static int open_with_pid(void)
+{
+	int err = PTL_PID_INVALID;
+
+	for (unsigned int i = 0; err == PTL_PID_INVALID && i < dp_lib.pids; i++) {
+		if (!claim_pid(dp_lib.first_pid + i))
+			continue;
+		err = PtlNIInit(INTERFACE, dp_lib.first_pid + i, NULL, NULL, &dp_lib.ni);
+		if (err != PTL_OK)
+			unclaim_pid();
+	}
+	return err;
 }
 
 /* Processes outside a job find each other by their process ids, which are of a range. */
 static int open_interface(void)
 {
-	int err = PTL_PID_INVALID;
+	int err;
 
 	dp_lib.first_pid = (ptl_pid_t)base_config()->ptl_dp_pid;
 	dp_lib.pids = (unsigned int)base_config()->ptl_dp_processes;
 	if (cnos_get_size() > 1)
 		err = PtlNIInit(INTERFACE, PTL_PID_ANY, NULL, NULL, &dp_lib.ni);
-	for (unsigned int i = 0; err == PTL_PID_INVALID && i < dp_lib.pids; i++)
-		err = PtlNIInit(INTERFACE, dp_lib.first_pid + i, NULL, NULL, &dp_lib.ni);
+	else
+		err = open_with_pid();
 	if (err == PTL_PID_INVALID)
 		base_warn("DP: the process ids %u to %u of this node are in use; PTL_DP_PROCESSES "
 			  "sets how many there are",
@@ -68,7 +110,7 @@ static int open_interface(void)
 	return err == PTL_OK ? 0 : portals_said("PtlGetId", err);
 }
 
-static void name_job(void)
+static void name_dp_job(void)
 {
 	ptl_jid_t jid = 0;
 
@@ -88,8 +130,8 @@ static int open_queues(void)
 	err = PtlEQAlloc(dp_lib.ni, 1024, PTL_EQ_HANDLER_NONE, &dp_lib.control_eq);
 	if (err != PTL_OK)
 		return portals_said("PtlEQAlloc", err);
-	md.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
-		     PTL_MD_ACK_DISABLE;
+	md.options =
+		PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE | PTL_MD_ACK_DISABLE;
 	md.eq_handle = dp_lib.control_eq;
 	err = PtlMEMDAttach(dp_lib.ni, DP_PORTAL_CONTROL, any, 0, ~(ptl_match_bits_t)0, PTL_RETAIN,
 			    PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL);
@@ -124,19 +166,20 @@ static void end_library(void)
 	pthread_mutex_unlock(&dp_lib.lock);
 }
 
-static void before_fork(void)
+static void dp_before_fork(void)
 {
 	pthread_mutex_lock(&dp_lib.lock);
 }
 
-static void after_fork(void)
+static void dp_after_fork(void)
 {
+	dp_lib.forked_at = dp_now_ms();
 	pthread_mutex_unlock(&dp_lib.lock);
 }
 
 /* A child has no Portals. It lets go of the library's ends, so that they close with the parent's
  * part. */
-static void in_child(void)
+static void dp_in_child(void)
 {
 	if (atomic_load(&dp_lib.started)) {
 		for (int p = 0; p < DP_PAGES; p++)
@@ -145,6 +188,7 @@ static void in_child(void)
 			close(ep->kept);
 		if (dp_lib.epoll >= 0)
 			close(dp_lib.epoll);
+		unclaim_pid();
 		dp_lib.open = NULL;
 		dp_lib.child = true;
 		atomic_store(&dp_lib.started, false);
@@ -167,6 +211,7 @@ static int open_library(void)
 		return 0;
 	err = errno;
 	PtlNIFini(dp_lib.ni);
+	unclaim_pid();
 	errno = err;
 	return -1;
 }
@@ -183,12 +228,12 @@ int dp_start(void)
 	}
 	if (open_library() < 0)
 		return -1;
-	name_job();
+	name_dp_job();
 	dp_lib.spin_ns = spin_budget();
 	if (dp_threads_start() < 0)
 		return -1;
 	if (!registered) {
-		pthread_atfork(before_fork, after_fork, in_child);
+		pthread_atfork(dp_before_fork, dp_after_fork, dp_in_child);
 		atexit(end_library);
 		registered = true;
 	}

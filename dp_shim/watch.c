@@ -26,11 +26,11 @@
 
 enum {
 	TICK_US = 1000,
-	FEW = 64,        /* watched endpoints that are looked at every tick; more: every TICKS */
+	FEW = 64, /* watched endpoints that are looked at every tick; more: every TICKS */
 	TICKS = 10,
 	AWAIT_MOST = 4096,
 	EPOLL_EVENTS = 32,
-	PLAIN_MS = 2,    /* until a plain write that has to wait is tried again */
+	PLAIN_MS = 2, /* until a plain write that has to wait is tried again */
 };
 
 static int end_fd = -1; /* tells the server to end */
@@ -70,7 +70,7 @@ static void handle_control(const ptl_event_t *event)
 	ep = endpoint_with_id(c.to);
 	if (ep && c.kind == DP_CONTROL_TAKE) {
 		pthread_mutex_lock(&ep->tx);
-		if (c.target == ((uint32_t)ep->instance & DP_SENDER_MASK))
+		if (c.target == ((uint32_t)ep->instance & DP_ASKER_MASK))
 			dp_credit_give_back(ep, &c, event->initiator);
 		pthread_mutex_unlock(&ep->tx);
 	} else if (ep) {
@@ -109,7 +109,7 @@ static void watch_endpoint(struct dp_ep *ep)
 }
 
 /* Does the program still look for messages itself? */
-static void judge_spinning(struct dp_ep *ep)
+static bool judge_spinning(struct dp_ep *ep)
 {
 	uint32_t calls = atomic_load_explicit(&ep->calls, memory_order_relaxed);
 
@@ -117,6 +117,7 @@ static void judge_spinning(struct dp_ep *ep)
 	    !atomic_load_explicit(&ep->sleepers, memory_order_relaxed))
 		atomic_store_explicit(&ep->state, DP_WATCHED, memory_order_relaxed);
 	ep->calls_seen = calls;
+	return atomic_load_explicit(&ep->state, memory_order_relaxed) == DP_SPINNING;
 }
 
 /* What a round of the watcher sees. */
@@ -138,9 +139,12 @@ static void look_at_all(struct round *r, bool all)
 
 		if (!all && !spins && !ep->nasking)
 			continue;
+		/* a program that spins is not kept from its lock */
+		if (spins && !ep->nasking && judge_spinning(ep)) {
+			r->spinning = true;
+			continue;
+		}
 		pthread_mutex_lock(&ep->rx);
-		if (spins)
-			judge_spinning(ep);
 		watch_endpoint(ep);
 		if (ep->nasking ||
 		    atomic_load_explicit(&ep->state, memory_order_relaxed) == DP_SPINNING)
@@ -187,13 +191,13 @@ static void *watch_endpoints(void *unused)
 /* ---- the server ------------------------------------------------------------------------------ */
 
 /* Try to send a plain write. False: it has to wait. */
-static bool send_plain(struct dp_ep *ep)
+static bool send_plain_write(struct dp_ep *ep)
 {
 	enum dp_wait wait;
 	int err = dp_send_now(ep, ep->plain, ep->plain_length, &wait);
 
-	if (err == EAGAIN && (wait != DP_WAIT_LOOKUP ||
-			      dp_now_ms() - ep->plain_since < DP_FIRST_WAIT_MS))
+	if (err == EAGAIN &&
+	    (wait != DP_WAIT_LOOKUP || dp_now_ms() - ep->plain_since < DP_FIRST_WAIT_MS))
 		return false;
 	if (err)
 		atomic_fetch_add(&ep->unsent, 1);
@@ -210,7 +214,7 @@ static bool at_end(const struct dp_ep *ep)
 }
 
 /* Take the next plain write from the socket. */
-static bool take_plain(struct dp_ep *ep)
+static bool take_plain_write(struct dp_ep *ep)
 {
 	ssize_t n;
 
@@ -232,9 +236,9 @@ static bool take_plain(struct dp_ep *ep)
 static bool serve_plain(struct dp_ep *ep)
 {
 	do {
-		if (ep->plain_length >= 0 && !send_plain(ep))
+		if (ep->plain_length >= 0 && !send_plain_write(ep))
 			return true;
-	} while (take_plain(ep));
+	} while (take_plain_write(ep));
 	return false;
 }
 
@@ -258,7 +262,7 @@ static bool serve_endpoint(struct dp_ep *ep)
 }
 
 /* Is it open? Events may be of one that was closed meanwhile. Requires dp_lib.lock. */
-static bool is_listed(const struct dp_ep *ep)
+static bool is_open_endpoint(const struct dp_ep *ep)
 {
 	const struct dp_ep *e = dp_lib.open;
 
@@ -298,7 +302,7 @@ static void *serve_descriptors(void *unused)
 			if (!ep)
 				continue;
 			pthread_mutex_lock(&dp_lib.lock);
-			if (is_listed(ep))
+			if (is_open_endpoint(ep))
 				waits = serve_endpoint(ep) || waits;
 			pthread_mutex_unlock(&dp_lib.lock);
 		}

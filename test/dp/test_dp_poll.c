@@ -229,16 +229,11 @@ static void a_signal_ends_a_wait(void)
 }
 
 static const struct pt_test tests[] = {
-	PT_CASE(poll_tells_of_messages, 1),
-	PT_CASE(plain_read_gets_a_message_each, 1),
-	PT_CASE(poll_works_after_spinning, 1),
-	PT_CASE(the_program_says_who_watches, 1),
-	PT_CASE(epoll_tells_of_messages, 1),
-	PT_CASE(a_process_elsewhere_makes_it_readable, 2),
-	PT_CASE(a_plain_write_is_a_message, 1),
-	PT_CASE(a_plain_write_waits_for_its_target, 1),
-	PT_CASE(o_nonblock_is_of_all_copies, 1),
-	PT_CASE(a_signal_ends_a_wait, 1),
+	PT_CASE(poll_tells_of_messages, 1),      PT_CASE(plain_read_gets_a_message_each, 1),
+	PT_CASE(poll_works_after_spinning, 1),   PT_CASE(the_program_says_who_watches, 1),
+	PT_CASE(epoll_tells_of_messages, 1),     PT_CASE(a_process_elsewhere_makes_it_readable, 2),
+	PT_CASE(a_plain_write_is_a_message, 1),  PT_CASE(a_plain_write_waits_for_its_target, 1),
+	PT_CASE(o_nonblock_is_of_all_copies, 1), PT_CASE(a_signal_ends_a_wait, 1),
 };
 
 int main(int argc, char **argv)
