@@ -105,7 +105,7 @@ struct dp_pool {
 	uint64_t current;     /* the turn whose block is filled */
 	struct dp_held *held; /* by place, from held_first on */
 	unsigned int held_first, held_count, held_room;
-	/* Tokens in the order of arrival: [flushed, read) are the program's, [read, filled) wait. */
+	/* ms: when an answer was used or asked for */
 	struct dp_token *ring;
 	uint64_t mask, flushed, read, filled;
 };
