@@ -152,6 +152,8 @@ static int open_queues(void)
 /* The program ends: what was sent goes out, and nobody is inside Portals when it closes. */
 static void end_library(void)
 {
+	ptl_uid_t uid;
+
 	if (!atomic_load(&dp_lib.started) || dp_lib.child)
 		return;
 	dp_threads_stop();
@@ -160,8 +162,9 @@ static void end_library(void)
 		dp_release(dp_lib.open);
 	atomic_store(&dp_lib.started, false);
 	dp_lib.child = true; /* nothing starts again */
+	/* another library that still has the interface open ends Portals itself */
 	PtlNIFini(dp_lib.ni);
-	if (dp_lib.owns_portals)
+	if (PtlGetUid(dp_lib.ni, &uid) == PTL_NI_INVALID)
 		PtlFini();
 	pthread_mutex_unlock(&dp_lib.lock);
 }
@@ -198,10 +201,8 @@ static void dp_in_child(void)
 
 static int open_library(void)
 {
-	ptl_uid_t uid;
 	int interfaces, err;
 
-	dp_lib.owns_portals = PtlGetUid(PTL_INVALID_HANDLE, &uid) == PTL_NO_INIT;
 	err = PtlInit(&interfaces);
 	if (err != PTL_OK)
 		return portals_said("PtlInit", err);

@@ -393,6 +393,7 @@ static unsigned int learn_job(struct bench *b)
 	if (dp_nid() < 0 || PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) != PTL_OK)
 		exit(1);
 	PtlGetRank(ni, &rank, &size);
+	PtlNIFini(ni);
 	b->rank = (int)rank;
 	return size;
 }

@@ -88,6 +88,7 @@ int main(int argc, char **argv)
 	if (PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) != PTL_OK ||
 	    PtlGetRank(ni, &rank, &size) != PTL_OK)
 		return 1;
+	PtlNIFini(ni); /* DP has it open, too */
 	t = (struct tree){ dp_open((int)rank + 1), (int)rank, (int)size };
 	if (t.fd < 0) {
 		perror("dp_open");

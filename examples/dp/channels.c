@@ -44,8 +44,11 @@ static int own_number(int argc, char **argv)
 
 	if (argc > 1)
 		return atoi(argv[1]);
-	if (PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) == PTL_OK)
-		PtlGetRank(ni, &rank, &size); /* the interface that DP has opened */
+	/* the interface that DP has opened */
+	if (PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) == PTL_OK) {
+		PtlGetRank(ni, &rank, &size);
+		PtlNIFini(ni);
+	}
 	return (int)rank;
 }
 

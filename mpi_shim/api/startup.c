@@ -160,6 +160,16 @@ static void report_colls(void)
 				 mpi_algorithm_word(i));
 }
 
+/* Portals stays if another library of the process has the interface open: that one ends it. */
+static void close_portals(void)
+{
+	ptl_uid_t uid;
+
+	PtlNIFini(mpi_world.ni);
+	if (PtlGetUid(mpi_world.ni, &uid) != PTL_OK)
+		PtlFini();
+}
+
 int mpi_world_fini(void)
 {
 	int err;
@@ -173,8 +183,7 @@ int mpi_world_fini(void)
 	atomic_store(&mpi_world.phase, MPI_PHASE_AFTER);
 	if (base_config()->ptl_report)
 		report_colls();
-	PtlNIFini(mpi_world.ni);
-	PtlFini();
+	close_portals();
 	mpi_posted_fini();
 	mpi_unexpected_fini();
 	mpi_calls_fini();
