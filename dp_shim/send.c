@@ -82,7 +82,7 @@ static void refresh_edge(struct dp_ep *ep, struct dp_edge *e, uint64_t now)
 	}
 	/* an answer may be under way: look soon */
 	e->looked_at = now;
-	if (!e->open || p->pending)
+	if (!e->open || (p && p->pending))
 		e->looked_at -= DP_REFRESH_MS - SOON_MS;
 	pthread_mutex_unlock(&dp_lib.look);
 }
@@ -235,7 +235,7 @@ int dp_send_now(struct dp_ep *ep, const void *msg, int len, enum dp_wait *wait)
 	uint64_t now;
 
 	*wait = DP_WAIT_NOT;
-	if (__builtin_expect(err, 0))
+	if (__builtin_expect(err || !e, 0))
 		return err;
 	now = dp_now_ms();
 	if (__builtin_expect(!e->known || now - e->looked_at >= DP_REFRESH_MS, 0))

@@ -113,7 +113,8 @@ static struct packet measure_packet(struct bench *b, int size)
 static void predict(struct bench *b, const struct packet *p, int packet, size_t bytes,
 		    double answer)
 {
-	const double k = (double)((bytes + (size_t)packet - 1) / (size_t)packet);
+	const size_t packets = (bytes + (size_t)packet - 1) / (size_t)packet;
+	const double k = (double)packets;
 	const double gap = p->gs > p->gr ? p->gs : p->gr;
 	const double network = p->os + (k - 1) * gap + p->latency + p->async + p->ur;
 	const double receiver = p->os + p->latency + k * (p->async + p->ur);

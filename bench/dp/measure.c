@@ -376,12 +376,12 @@ double bench_stream(struct bench *b, int size, bool flow, int flush, double *los
 
 static void take_stream(struct bench *b, const struct order *o)
 {
-	int n, got = 0, held = 0;
+	int got = 0, held = 0;
 	char *at;
 
 	set_flow(b, o->flow);
 	meet(b);
-	while ((n = dp_read(b->fd, &at)) == o->size) {
+	while (dp_read(b->fd, &at) == o->size) {
 		got++;
 		if (++held == o->flush)
 			held -= dp_fsync(b->fd, held);
