@@ -4,7 +4,7 @@
  * The library's objects: endpoints, the edges that leave them, the messages that wait in them.
  *
  * An endpoint has two locks, so that a thread that sends and one that receives do not meet: `tx`
- * guards the sending side, `rx` the receiving side. Order: dp_lib.lock, rx, tx, dp_lib.look.
+ * guards the sending side, `rx` the receiving side. Order: dp_lib.lock, rx, tx, dp_lib.lookups.
  * No lock is held while a thread sleeps.
  *
  * Endpoints are never freed, only used again. A thread that holds a pointer locks the side it
@@ -110,7 +110,7 @@ struct dp_pool {
 	uint64_t mask, flushed, read, filled;
 };
 
-/* What the sending side knows of an endpoint elsewhere. Guarded by dp_lib.look. */
+/* An endpoint elsewhere, as the sending side knows it. Guarded by dp_lib.lookups. */
 struct dp_peer {
 	struct dp_peer *next;
 	uint32_t nid, dpid;
@@ -137,7 +137,7 @@ struct dp_edge {
 	uint64_t instance;
 	uint64_t match_bits;
 	size_t longest;
-	uint64_t looked_at; /* ms: when an answer was last used or asked for */
+	uint64_t checked_at; /* ms: when an answer was last used or asked for */
 	uint32_t word;
 	struct dp_total spent; /* what was sent or given back */
 	struct dp_total returned;
@@ -226,8 +226,8 @@ struct dp_lib {
 	_Atomic(_Atomic(struct dp_ep *) *) table[DP_PAGES];
 	struct dp_ep *open, *unused;
 
-	pthread_mutex_t look;
-	ptl_handle_eq_t look_eq;
+	pthread_mutex_t lookups;
+	ptl_handle_eq_t lookup_eq;
 	uint8_t no_record[DP_RECORD_BYTES];
 
 	pthread_t watcher, server;
@@ -343,7 +343,7 @@ void dp_reap_sent(struct dp_ep *ep);
 /* ---- lookup.c -------------------------------------------------------------------------------- */
 
 int dp_lookup_open(void);
-/* Require dp_lib.look. */
+/* Require dp_lib.lookups. */
 struct dp_peer *dp_peer_of(uint32_t nid, uint32_t dpid);
 void dp_peer_ask(struct dp_peer *p, uint64_t now);
 void dp_peer_answers(void);

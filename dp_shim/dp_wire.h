@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What processes with DP endpoints tell each other, and its decoders: the two words beside every
+ * Formats of all that processes with DP endpoints tell each other, and decoders: the two words beside every
  * message, the record that a lookup reads, the words of flow control. All numbers are
  * little-endian in memory. Decoders check everything and set their result only if it is sound.
  *
@@ -56,7 +56,7 @@ uint64_t dp_wire_header_data(const struct dp_header *h);
 bool dp_wire_header(uint64_t match_bits, uint64_t header_data, uint64_t length, uint32_t nodes,
 		    struct dp_header *h);
 
-/* What a lookup reads. */
+/* The record that a lookup reads. */
 struct dp_record {
 	bool open;         /* false: there is no such endpoint in that process */
 	bool flow;         /* DP_FLOW is set */

@@ -143,7 +143,7 @@ static int claim_id(struct dp_ep *ep, uint32_t dpid)
 	return -1;
 }
 
-/* What is in the way may be gone soon: endpoints whose descriptors were closed, and the copy of
+/* Obstacles that may be gone soon: endpoints whose descriptors were closed, and the copy of
  * a name that a new child process has. */
 static int claim_again(struct dp_ep *ep, uint32_t dpid)
 {
@@ -206,7 +206,7 @@ static void begin_endpoint(struct dp_ep *ep)
 	atomic_store_explicit(&ep->state, DP_WATCHED, memory_order_relaxed);
 }
 
-/* What is behind the descriptor. Both locks are held. */
+/* Make all that is behind the descriptor. Both locks are held. */
 static int fill_endpoint(struct dp_ep *ep)
 {
 	struct epoll_event events = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,

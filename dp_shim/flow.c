@@ -5,8 +5,8 @@
  * fits into three of the four blocks. The fourth may be held by a message that is not flushed.
  *
  * A sender asks when it has no credit for its message. The receiver grants equal shares, and
- * grants again when half of one is free. What it has granted in all is a word in the sender's
- * memory. When others wait, it asks for what is not spent; a sender tells the total of what it
+ * grants again when half of one is free. A word in the sender's memory says how much that is in
+ * all. When others wait, it asks for what is not spent; a sender tells the total of what it
  * has given back, so repeating either does no harm. The watching threads of both handle this.
  */
 #include <errno.h>
@@ -27,7 +27,7 @@ void dp_control_send(ptl_process_id_t to, const struct dp_control *c)
 		     dp_wire_control_bits(c), 0, dp_wire_control_data(c));
 }
 
-/* What a message of so many bytes costs. */
+/* The cost of a message of so many bytes. */
 static struct dp_total cost_of(uint64_t bytes)
 {
 	return (struct dp_total){ bytes ? (bytes + DP_ALIGN - 1) / DP_ALIGN : 1, 1 };
@@ -112,7 +112,7 @@ static struct dp_total share_left(const struct dp_ep *ep, const struct dp_edge *
 	return left;
 }
 
-/* What is left goes back. */
+/* Give back all that is left. */
 static void give_back(const struct dp_ep *ep, struct dp_edge *e)
 {
 	const struct dp_total left = share_left(ep, e);
@@ -201,7 +201,7 @@ static struct dp_total capacity_of(const struct dp_pool *pool)
 				  blocks * (uint32_t)pool->threshold / 2 };
 }
 
-/* What a sender has, or has sent and is not free. */
+/* Credit that a sender has, or has spent on messages that are not free. */
 static struct dp_total held_by(const struct dp_sender *s)
 {
 	return dp_total_minus(dp_total_minus(s->granted, s->returned), s->freed);
@@ -233,7 +233,7 @@ static struct dp_total smaller(struct dp_total a, struct dp_total b)
 				  a.messages < b.messages ? a.messages : b.messages };
 }
 
-/* What could be granted in all. */
+/* Credit that could still be granted. */
 static struct dp_total left_to_grant(const struct dp_ep *ep)
 {
 	const struct dp_total c = capacity_of(&ep->pool);
@@ -297,7 +297,7 @@ static struct dp_sender *first_asking(const struct dp_ep *ep)
 	return first;
 }
 
-/* What a sender may have beside what it has. False: nothing worth telling. */
+/* Credit that a sender may have in addition. False: nothing worth telling. */
 static bool more_for(const struct dp_ep *ep, const struct dp_sender *s, struct dp_total *more)
 {
 	const struct dp_total share = equal_share(ep), held = held_by(s);

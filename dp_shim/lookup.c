@@ -19,8 +19,8 @@ enum {
 };
 
 /* A get under way, or one to use again. */
-struct look {
-	struct look *next;
+struct lookup {
+	struct lookup *next;
 	struct dp_peer *peer;
 	ptl_process_id_t process;
 	uint64_t sent_at;
@@ -29,11 +29,11 @@ struct look {
 };
 
 static struct dp_peer *peers[BUCKETS];
-static struct look *looks;
+static struct lookup *lookups;
 
 int dp_lookup_open(void)
 {
-	int err = PtlEQAlloc(dp_lib.ni, QUEUE, PTL_EQ_HANDLER_NONE, &dp_lib.look_eq);
+	int err = PtlEQAlloc(dp_lib.ni, QUEUE, PTL_EQ_HANDLER_NONE, &dp_lib.lookup_eq);
 
 	if (err == PTL_OK)
 		return 0;
@@ -61,9 +61,9 @@ struct dp_peer *dp_peer_of(uint32_t nid, uint32_t dpid)
 
 /* The get to this process, if it is too young to give up; *unused: one to use again. */
 static bool is_asked(const struct dp_peer *p, ptl_process_id_t process, uint64_t now,
-		     struct look **unused)
+		     struct lookup **unused)
 {
-	for (struct look *l = looks; l; l = l->next) {
+	for (struct lookup *l = lookups; l; l = l->next) {
 		if (!l->pending)
 			*unused = l;
 		else if (l->peer == p && l->process.nid == process.nid &&
@@ -75,12 +75,12 @@ static bool is_asked(const struct dp_peer *p, ptl_process_id_t process, uint64_t
 
 static void ask_process(struct dp_peer *p, ptl_process_id_t process, uint64_t now)
 {
-	struct look *l = NULL;
+	struct lookup *l = NULL;
 	ptl_handle_md_t md_handle;
 	ptl_md_t md = { .length = DP_RECORD_BYTES,
 			.threshold = 1,
 			.options = PTL_MD_EVENT_START_DISABLE,
-			.eq_handle = dp_lib.look_eq };
+			.eq_handle = dp_lib.lookup_eq };
 
 	if (is_asked(p, process, now, &l))
 		return;
@@ -88,8 +88,8 @@ static void ask_process(struct dp_peer *p, ptl_process_id_t process, uint64_t no
 		l = calloc(1, sizeof(*l));
 		if (!l)
 			return;
-		l->next = looks;
-		looks = l;
+		l->next = lookups;
+		lookups = l;
 	}
 	md.start = l->record;
 	md.user_ptr = l;
@@ -122,7 +122,7 @@ void dp_peer_ask(struct dp_peer *p, uint64_t now)
 		ask_process(p, process, now);
 }
 
-static void use_answer(struct look *l, const ptl_event_t *event)
+static void use_answer(struct lookup *l, const ptl_event_t *event)
 {
 	struct dp_peer *p = l->peer;
 	const bool same =
@@ -150,7 +150,7 @@ void dp_peer_answers(void)
 	int n;
 
 	do {
-		PtlEQPollMany(&dp_lib.look_eq, 1, PTL_TIME_LOOK, NULL, event, 8, &n);
+		PtlEQPollMany(&dp_lib.lookup_eq, 1, PTL_TIME_LOOK, NULL, event, 8, &n);
 		for (int i = 0; i < n; i++)
 			if (event[i].type == PTL_EVENT_REPLY_END && event[i].md.user_ptr)
 				use_answer(event[i].md.user_ptr, &event[i]);

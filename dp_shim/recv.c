@@ -21,10 +21,10 @@
 #include "dp_shim/core.h"
 
 enum {
-	LOOKS = 32,     /* without letting go of the lock */
+	POLLS = 32,     /* without letting go of the lock */
 	EMPTY_MOST = 3, /* such results in a row within EMPTY_NS: the program spins */
 	EMPTY_NS = 20000,
-	LOOK_FIRST_NS = 2000, /* before the descriptor is asked whether it blocks */
+	SPIN_FIRST_NS = 2000, /* before the descriptor is asked whether it blocks */
 	SLEEP_FIRST_MS = 2,   /* in Portals: the quickest wake-up; no signal ends it */
 };
 
@@ -109,12 +109,12 @@ static void count_empty(struct dp_ep *ep)
 }
 
 /* Look again and again for some time; the lock is let go of now and then. */
-static bool look_for(struct dp_ep *ep, int fd, uint64_t ns)
+static bool poll_for(struct dp_ep *ep, int fd, uint64_t ns)
 {
 	const uint64_t end = base_now_ns() + ns;
 
 	do {
-		for (int i = 0; i < LOOKS; i++) {
+		for (int i = 0; i < POLLS; i++) {
 			if (dp_collect(ep))
 				return true;
 			if (ep->yield_due)
@@ -184,14 +184,14 @@ static int wait_for_message(struct dp_ep *ep, int fd)
 	bool never = ep->watch == DP_WATCH_NEVER;
 
 	count_empty(ep);
-	if (!ep->nonblocking && look_for(ep, fd, LOOK_FIRST_NS))
+	if (!ep->nonblocking && poll_for(ep, fd, SPIN_FIRST_NS))
 		return 0;
 	if (is_nonblocking(ep, fd)) {
 		errno = EAGAIN;
 		return -1;
 	}
 	start_spinning(ep);
-	if (look_for(ep, fd, dp_lib.spin_ns) || !dp_is_still(ep, fd))
+	if (poll_for(ep, fd, dp_lib.spin_ns) || !dp_is_still(ep, fd))
 		return 0;
 	sleep_short(ep);
 	if (!dp_is_still(ep, fd) || dp_collect(ep) || never)

@@ -62,7 +62,7 @@ static void refresh_edge(struct dp_ep *ep, struct dp_edge *e, uint64_t now)
 {
 	struct dp_peer *p;
 
-	pthread_mutex_lock(&dp_lib.look);
+	pthread_mutex_lock(&dp_lib.lookups);
 	p = e->peer ? e->peer : dp_peer_of(e->nid, e->dpid);
 	e->peer = p;
 	if (p) {
@@ -81,10 +81,10 @@ static void refresh_edge(struct dp_ep *ep, struct dp_edge *e, uint64_t now)
 		}
 	}
 	/* an answer may be under way: look soon */
-	e->looked_at = now;
+	e->checked_at = now;
 	if (!e->open || (p && p->pending))
-		e->looked_at -= DP_REFRESH_MS - SOON_MS;
-	pthread_mutex_unlock(&dp_lib.look);
+		e->checked_at -= DP_REFRESH_MS - SOON_MS;
+	pthread_mutex_unlock(&dp_lib.lookups);
 }
 
 void dp_target(int fd, int nid, int dpid)
@@ -108,8 +108,8 @@ void dp_target(int fd, int nid, int dpid)
 	}
 	ep->target = e;
 	/* named anew: an answer older than this is asked for again with the next message */
-	if (e && e->looked_at && dp_now_ms() - e->looked_at > DP_REFRESH_MS / 2)
-		e->looked_at -= DP_REFRESH_MS;
+	if (e && e->checked_at && dp_now_ms() - e->checked_at > DP_REFRESH_MS / 2)
+		e->checked_at -= DP_REFRESH_MS;
 	pthread_mutex_unlock(&ep->tx);
 }
 
@@ -215,7 +215,7 @@ static int put_message(struct dp_ep *ep, struct dp_edge *e, const void *msg, siz
 	return err;
 }
 
-/* What can be said of a message without its target. */
+/* Check a message without its target. */
 static int check_message(const struct dp_ep *ep, const void *msg, int len)
 {
 	if (len < 0)
@@ -238,7 +238,7 @@ int dp_send_now(struct dp_ep *ep, const void *msg, int len, enum dp_wait *wait)
 	if (__builtin_expect(err || !e, 0))
 		return err;
 	now = dp_now_ms();
-	if (__builtin_expect(!e->known || now - e->looked_at >= DP_REFRESH_MS, 0))
+	if (__builtin_expect(!e->known || now - e->checked_at >= DP_REFRESH_MS, 0))
 		refresh_edge(ep, e, now);
 	if (__builtin_expect(!e->known, 0)) {
 		*wait = DP_WAIT_LOOKUP;
@@ -270,7 +270,7 @@ int dp_send_now(struct dp_ep *ep, const void *msg, int len, enum dp_wait *wait)
 static void wait_to_send(struct dp_ep *ep, enum dp_wait wait)
 {
 	ptl_handle_eq_t eq = wait == DP_WAIT_CREDIT   ? ep->words_eq
-			     : wait == DP_WAIT_LOOKUP ? dp_lib.look_eq
+			     : wait == DP_WAIT_LOOKUP ? dp_lib.lookup_eq
 						      : ep->sent_eq;
 	int which;
 
@@ -331,7 +331,7 @@ int dp_write(int fd, const void *msg, int len)
 
 /* ---- close ----------------------------------------------------------------------------------- */
 
-/* What was written before the close goes out: for a while only, as its target may be dead. */
+/* Send all that was written before the close: for a while only, as its target may be dead. */
 static void finish_sending(struct dp_ep *ep)
 {
 	const uint64_t until = dp_now_ms() + DP_FIRST_WAIT_MS;

@@ -26,7 +26,7 @@
 #define SPIN_US 50
 
 struct dp_lib dp_lib = { .lock = PTHREAD_MUTEX_INITIALIZER,
-			 .look = PTHREAD_MUTEX_INITIALIZER,
+			 .lookups = PTHREAD_MUTEX_INITIALIZER,
 			 .epoll = -1,
 			 .claim = -1 };
 

@@ -120,7 +120,7 @@ static bool judge_spinning(struct dp_ep *ep)
 	return atomic_load_explicit(&ep->state, memory_order_relaxed) == DP_SPINNING;
 }
 
-/* What a round of the watcher sees. */
+/* A round of the watcher. */
 struct round {
 	ptl_handle_eq_t eqs[AWAIT_MOST];
 	int n;
@@ -128,7 +128,7 @@ struct round {
 };
 
 /* Look at all endpoints, at those that are watched only if `all`. */
-static void look_at_all(struct round *r, bool all)
+static void check_all(struct round *r, bool all)
 {
 	r->n = 0;
 	r->eqs[r->n++] = dp_lib.control_eq;
@@ -168,7 +168,7 @@ static void *watch_endpoints(void *unused)
 		uint32_t changes = atomic_load(&dp_lib.changes);
 
 		handle_controls();
-		look_at_all(&r, all);
+		check_all(&r, all);
 		if (all)
 			watched = r.n;
 		if (r.spinning) {

@@ -49,10 +49,10 @@ void dp_close(int fd);
 int dp_nid(void);    /* the number of this node */
 int dp_nodes(void);  /* the number of nodes, or the highest node id + 1 */
 int dp_id(int fd);   /* the DPID of an endpoint */
-/* Who sent the message that lies at `address`. Either result may be NULL. */
+/* Tell the sender of the message that lies at `address`. Either result may be NULL. */
 int dp_from(int fd, const char *address, int *nid, int *dpid);
 
-/* What dp_ctl() does, and what `value` points to. */
+/* Values of `what`, with the type and direction of `value`. */
 enum {
 	DP_LOST = 1, /* uint64_t, out: messages sent to this endpoint that did not get in */
 	DP_FLOW,     /* const int, in: 1: senders that have set it, too, wait for room */

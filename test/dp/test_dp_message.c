@@ -103,7 +103,7 @@ static void addresses_stay_good(void)
 	pt_is(lost, 0);
 }
 
-/* What finds no room is lost and counted, and the rest is in order. */
+/* Messages that find no room are lost and counted; the rest is in order. */
 static void fill_pool(int fd, int length, int sends)
 {
 	static char bytes[DP_MAX_MESSAGE];

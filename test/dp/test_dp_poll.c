@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the kernel says of descriptors, and the ordinary calls on them.
+ * The kernel's view of descriptors, and the ordinary calls on them.
  */
 #include <fcntl.h>
 #include <signal.h>

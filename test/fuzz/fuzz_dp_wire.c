@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What DP gets from peers: any words are refused, or they are within their bounds and are the
- * same again when they are encoded; a record is refused, or names an endpoint as it may be; a
- * word of credit never gives more than a pool can have.
+ * Words and records of peers, as DP decodes them. Any words are refused, or they are within
+ * their bounds and are the same again when they are encoded. A record is refused, or names an
+ * endpoint as it may be. A word of credit never gives more than a pool can have.
  */
 #include <stdlib.h>
 #include <string.h>
