@@ -112,6 +112,7 @@ static void count_empty(struct dp_ep *ep)
 static bool poll_for(struct dp_ep *ep, int fd, uint64_t ns)
 {
 	const uint64_t end = base_now_ns() + ns;
+	bool yield;
 
 	do {
 		for (int i = 0; i < POLLS; i++) {
@@ -121,8 +122,9 @@ static bool poll_for(struct dp_ep *ep, int fd, uint64_t ns)
 				break;
 			base_cpu_relax();
 		}
+		yield = ep->yield_due;
 		pthread_mutex_unlock(&ep->rx);
-		if (ep->yield_due)
+		if (yield)
 			sched_yield();
 		pthread_mutex_lock(&ep->rx);
 		if (!dp_is_still(ep, fd))
