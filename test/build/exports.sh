@@ -16,10 +16,10 @@ trap 'rm -rf "$dir"' EXIT
 # The compiler itself lists the functions it saw declared, with the file; objects are `extern`.
 (
 	cd "$source/include"
-	find . -name '*.h' ! -path './mpi*' ! -path './m[xy]*' ! -name open-mx.h ! -name dp.h -printf '#include <%P>\n' | sort >"$dir/all.c"
+	find . -name '*.h' ! -path './mpi*' ! -path './m[xy]*' ! -name open-mx.h ! -name dp.h ! -name rwapi.h -printf '#include <%P>\n' | sort >"$dir/all.c"
 	gcc -std=gnu17 -I. -fsyntax-only -aux-info "$dir/functions" "$dir/all.c"
 	sed -n 's|^/\* \./.* extern .*[ *]\([A-Za-z0-9_]*\) (.*|\1|p' "$dir/functions"
-	find . -name '*.h' ! -path './mpi*' ! -path './m[xy]*' ! -name open-mx.h ! -name dp.h -exec cat {} + |
+	find . -name '*.h' ! -path './mpi*' ! -path './m[xy]*' ! -name open-mx.h ! -name dp.h ! -name rwapi.h -exec cat {} + |
 		sed -n 's/^extern [^(]*[ *]\([A-Za-z0-9_]*\)\(\[\]\)\{0,1\};.*/\1/p'
 ) | sort -u >"$dir/declared"
 nm -D --defined-only --format=posix "$library" | sed 's/[ @].*//' | grep -v '^PORTALS_' |

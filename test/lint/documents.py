@@ -24,7 +24,7 @@ LINK = re.compile(r'\]\(([^)#\s]+)(?:#[^)]*)?\)')
 QUOTED = re.compile(r'`([^`\n]+)`')
 NAME = re.compile(r'[\w./*{},+-]+')
 FOLDERS = tuple(f'{name}/' for name in ('base', 'bench', 'doc', 'examples', 'include', 'mpi_shim', 'mpifort', 'nal', 'portals',
-                                        'runtime', 'test', 'tools'))
+                                        'runtime', 'rwapi_shim', 'test', 'tools'))
 
 
 def text_of(root, path):

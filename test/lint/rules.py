@@ -41,6 +41,7 @@ MAY_INCLUDE = {
     'nal/verbs/': NAL + ['nal/net/'],
     'mpi_shim/': ['include/', 'base/'],
     'mpifort/': ['include/'],
+    'rwapi_shim/': ['include/', 'base/'],
     'dp_shim/': ['include/', 'base/'],
     'mx_shim/': ['include/', 'base/'],
     'tools/': ['include/', 'base/', 'runtime/', 'portals/engine/region.h', 'nal/nal.h', 'mx_shim/mx_seen.h'],
@@ -185,7 +186,8 @@ READERS = ('base/config.c', 'test/ofi/environ.c', 'test/ofi/unload.c', 'test/sup
 
 
 # Folders whose static functions have names of their own, each among all of them.
-NAMED = ('base/', 'portals/', 'nal/', 'runtime/', 'tools/', 'mpi_shim/', 'mpifort/', 'mx_shim/', 'dp_shim/')
+NAMED = ('base/', 'portals/', 'nal/', 'runtime/', 'tools/', 'mpi_shim/', 'mpifort/', 'mx_shim/', 'dp_shim/',
+         'rwapi_shim/')
 
 ATTRIBUTE = re.compile(r'__attribute__\(\(.*?\)\)\s', re.DOTALL)
 STATIC = re.compile(r'^static\b[^;={}()]*?\b(\w+)\([^;{}]*\)\n\{', re.MULTILINE)

@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ('base', 'dp_shim', 'mpi_shim', 'nal', 'portals', 'runtime', 'tools')
+FOLDERS = ('base', 'dp_shim', 'mpi_shim', 'mx_shim', 'nal', 'portals', 'runtime', 'rwapi_shim', 'tools')
 COLUMNS = 100
 WORDS_MOST = 35 # of a sentence
 BY_HAND = (('include', 'mpi'), ('include', 'mpi_abi')) # tables of the standard
