@@ -52,7 +52,7 @@ fi
 
 {
 	cd "$source/doc/man" && find . -name '*.[1-9]' -printf '%f\n' |
-		if [ "$(option bench)" = False ]; then grep -v '^ptlperf\|^dp_bench'; else cat; fi
+		if [ "$(option bench)" = False ]; then grep -v '^ptlperf\|^dp_bench\|^rwapi_bench'; else cat; fi
 	echo portals.7
 	python3 "$source/mpi_shim/gen/man.py" --list "$source"/include/mpi*/mpi.h | sed 's/$/.3/'
 } | sort >"$dir/want"
