@@ -34,7 +34,7 @@ enum {
 
 /* ---- descriptors ----------------------------------------------------------------------------- */
 
-static int bind_name(const struct dp_ep *ep)
+static int bind_dpid_name(const struct dp_ep *ep)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
 	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "dp-%u-%u-%d-%u",
@@ -51,7 +51,7 @@ static int bind_any_name(struct dp_ep *ep)
 	for (int i = 0; i < FREE_TRIES; i++) {
 		ep->dpid = next;
 		next = next == DP_MAX_DPID ? FIRST_FREE : next + 1;
-		if (bind_name(ep) == 0)
+		if (bind_dpid_name(ep) == 0)
 			return 0;
 		if (errno != EADDRINUSE)
 			return -1;
@@ -127,14 +127,14 @@ static void unget_endpoint(struct dp_ep *ep)
 }
 
 /* Sockets and a name. 0, or -1 with errno and nothing left. */
-static int claim_id(struct dp_ep *ep, uint32_t dpid)
+static int claim_dpid(struct dp_ep *ep, uint32_t dpid)
 {
 	int err;
 
 	if (make_sockets(ep) < 0)
 		return -1;
 	ep->dpid = dpid;
-	if ((dpid ? bind_name(ep) : bind_any_name(ep)) == 0)
+	if ((dpid ? bind_dpid_name(ep) : bind_any_name(ep)) == 0)
 		return 0;
 	err = errno;
 	close(ep->fd);
@@ -151,11 +151,11 @@ static int claim_again(struct dp_ep *ep, uint32_t dpid)
 
 	if (err != EADDRINUSE && err != EMFILE)
 		return -1;
-	if (sweep_closed() && claim_id(ep, dpid) == 0)
+	if (sweep_closed() && claim_dpid(ep, dpid) == 0)
 		return 0;
 	while (errno == EADDRINUSE && dp_now_ms() - dp_lib.forked_at < CHILD_MS) {
 		usleep(1000);
-		if (claim_id(ep, dpid) == 0)
+		if (claim_dpid(ep, dpid) == 0)
 			return 0;
 	}
 	errno = err;
@@ -264,7 +264,7 @@ static int open_endpoint(struct dp_ep *ep)
 	return -1;
 }
 
-static int open_locked(uint32_t dpid)
+static int open_dpid_locked(uint32_t dpid)
 {
 	struct dp_ep *ep;
 
@@ -275,7 +275,7 @@ static int open_locked(uint32_t dpid)
 		errno = ENOMEM;
 		return -1;
 	}
-	if (claim_id(ep, dpid) < 0 && claim_again(ep, dpid) < 0) {
+	if (claim_dpid(ep, dpid) < 0 && claim_again(ep, dpid) < 0) {
 		unget_endpoint(ep);
 		return -1;
 	}
@@ -291,7 +291,7 @@ int dp_open(int dpid)
 		return -1;
 	}
 	pthread_mutex_lock(&dp_lib.lock);
-	fd = open_locked((uint32_t)dpid);
+	fd = open_dpid_locked((uint32_t)dpid);
 	pthread_mutex_unlock(&dp_lib.lock);
 	return fd;
 }

@@ -74,7 +74,7 @@ static ptl_md_t pool_block_md(const struct dp_pool *pool, const struct dp_block 
 }
 
 /* Let a block accept messages, after all those that do already. */
-static int attach_block(const struct dp_ep *ep, struct dp_pool *pool, struct dp_block *b)
+static int attach_pool_block(const struct dp_ep *ep, struct dp_pool *pool, struct dp_block *b)
 {
 	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	int err =
@@ -98,7 +98,7 @@ static int attach_blocks(const struct dp_ep *ep, struct dp_pool *pool)
 
 	for (int i = 0; i < DP_BLOCKS && err == PTL_OK; i++) {
 		pool->block[i].base = pool->base + (size_t)i * pool->block_bytes;
-		err = attach_block(ep, pool, &pool->block[i]);
+		err = attach_pool_block(ep, pool, &pool->block[i]);
 	}
 	return err;
 }
@@ -227,7 +227,7 @@ static void arm_block(struct dp_ep *ep, struct dp_block *b)
 	if (b->me != PTL_INVALID_HANDLE && PtlMEUnlink(b->me) != PTL_OK)
 		return;
 	b->me = PTL_INVALID_HANDLE;
-	attach_block(ep, &ep->pool, b);
+	attach_pool_block(ep, &ep->pool, b);
 }
 
 /* A message is not here any more. */
@@ -311,7 +311,7 @@ static void hold_arrival(struct dp_pool *pool, const ptl_event_t *event)
 	pool->held[i] = h;
 }
 
-static void take_arrival(struct dp_ep *ep, const ptl_event_t *event)
+static void take_pool_arrival(struct dp_ep *ep, const ptl_event_t *event)
 {
 	struct dp_pool *pool = &ep->pool;
 
@@ -358,7 +358,7 @@ bool dp_collect(struct dp_ep *ep)
 		PtlEQPollMany(&pool->eq, 1, PTL_TIME_LOOK, NULL, event, DP_EVENTS, &n);
 	ep->yield_due = n < 0;
 	for (int i = 0; i < n; i++)
-		take_arrival(ep, &event[i]);
+		take_pool_arrival(ep, &event[i]);
 	return pool->filled != pool->read;
 }
 

@@ -254,8 +254,8 @@ struct mxs_endpoint {
 	struct mxs_partner **partner_bucket;
 	uint32_t partners, met, shares;
 	struct mxs_link credit_due, active;
-	struct mxs_done_note *notes; /* answers to senders that are to be given */
-	uint32_t nnotes, room_notes;
+	struct mxs_done_answer *answers; /* answers to senders that are to be given */
+	uint32_t nanswers, answers_room;
 	bool queues_due; /* something has made queued sends possible */
 
 	/* waiting */
@@ -271,7 +271,7 @@ struct mxs_endpoint {
 };
 
 /* A DONE that is to be sent when Portals can be called. */
-struct mxs_done_note {
+struct mxs_done_answer {
 	ptl_process_id_t to;
 	uint32_t eid, tag, number, bytes;
 };
@@ -431,9 +431,9 @@ void mxs_deliver(struct mxs_request *r, struct mxs_partner *p, uint64_t match,
 		 const struct mxs_header *h, const void *data);
 void mxs_recv_event(struct mxs_request *r, const ptl_event_t *ev);
 void mxs_gets_start(struct mxs_endpoint *ep);
-void mxs_notes_send(struct mxs_endpoint *ep);
-void mxs_note_done(struct mxs_endpoint *ep, ptl_process_id_t to, const struct mxs_header *h,
-		   uint32_t bytes);
+void mxs_answers_send(struct mxs_endpoint *ep);
+void mxs_answer_add(struct mxs_endpoint *ep, ptl_process_id_t to, const struct mxs_header *h,
+		    uint32_t bytes);
 /* Shows arrived messages to the unexpected handler; lets go of the lock meanwhile. */
 void mxs_show_arrived(struct mxs_endpoint *ep);
 

@@ -16,10 +16,10 @@
 #include "base/log.h"
 #include "mx_shim/mx_core.h"
 
-#define KEEP_MOST     (UINT64_C(64) << 20) /* bytes that wait without holding credit back */
-#define NEAR_PARTNERS 8u
-#define FAR_PARTNERS  64u
-#define NEWCOMERS     512u /* partners that the queue has two slots for */
+#define KEEP_MOST    (UINT64_C(64) << 20) /* bytes that wait without holding credit back */
+#define FULL_SHARES  8u
+#define FAR_PARTNERS 64u
+#define NEWCOMERS    512u /* partners that the queue has two slots for */
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
@@ -80,7 +80,7 @@ void mxs_block_unlinked(struct mxs_endpoint *ep, ptl_handle_md_t md)
 
 /* ---- shares ---------------------------------------------------------------------------------- */
 
-static void be_told(struct mxs_partner *p)
+static void learn_credit(struct mxs_partner *p)
 {
 	if (mxs_list_empty(&p->due))
 		mxs_list_append(&p->ep->credit_due, &p->due);
@@ -92,17 +92,17 @@ void mxs_credit_message(struct mxs_partner *p)
 	if (!p->met) {
 		p->met = true;
 		p->ep->met++;
-		be_told(p);
+		learn_credit(p);
 	}
 	if (p->got_slots + p->share_slots - p->said_slots >= (p->share_slots + 1) / 2)
-		be_told(p);
+		learn_credit(p);
 }
 
 void mxs_credit_bytes(struct mxs_partner *p, uint32_t bytes)
 {
 	p->got_bytes += bytes;
 	if (p->got_bytes + p->share_bytes - p->said_bytes >= p->share_bytes / 2)
-		be_told(p);
+		learn_credit(p);
 }
 
 /* Gives a partner that has sent for the first time its share, if there is one left. */
@@ -113,7 +113,7 @@ static void give_share(struct mxs_endpoint *ep, struct mxs_partner *p)
 	p->shared = true;
 	if (ep->shares >= FAR_PARTNERS)
 		return;
-	if (ep->shares >= NEAR_PARTNERS) {
+	if (ep->shares >= FULL_SHARES) {
 		slots = 16;
 		bytes = 65536;
 	}

@@ -294,8 +294,8 @@ static void destroy_endpoint(struct mxs_endpoint *ep)
 	free_messages_of(&ep->arrived);
 	free_requests_of(ep);
 	mxs_partners_free(ep);
-	free(ep->notes);
-	ep->notes = NULL;
+	free(ep->answers);
+	ep->answers = NULL;
 	free(ep->gather);
 	ep->gather = NULL;
 	mx_seen_close(ep->seen);
@@ -391,7 +391,7 @@ static void reset_lists(struct mxs_endpoint *ep)
 	memset(ep->by_number, 0, sizeof(ep->by_number));
 	ep->numbers = 0;
 	ep->kept_bytes = 0;
-	ep->met = ep->shares = ep->nnotes = ep->room_notes = 0;
+	ep->met = ep->shares = ep->nanswers = ep->answers_room = 0;
 	ep->timeout_ms = ep->timed = 0;
 	ep->room = MXS_OWN_EVENTS - MXS_CONTROL_EVENTS;
 	ep->queues_due = false;

@@ -144,8 +144,8 @@ static void follow_up(struct mxs_endpoint *ep)
 {
 	mxs_show_arrived(ep);
 	mxs_gets_start(ep);
-	if (ep->nnotes)
-		mxs_notes_send(ep);
+	if (ep->nanswers)
+		mxs_answers_send(ep);
 	if (!mxs_list_empty(&ep->credit_due))
 		mxs_credits_send(ep);
 	if (ep->queues_due)

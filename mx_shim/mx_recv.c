@@ -3,7 +3,7 @@
  *
  * Receives, and what becomes of a message: it goes to the receive that matches it, is shown to the
  * unexpected handler, or waits. Functions that may run in an inline handler, inside of Portals,
- * leave what needs a call of Portals on lists: reads (to_get) and answers (notes).
+ * leave what needs a call of Portals on lists: reads (to_get) and answers (answers).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,34 +13,35 @@
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-void mxs_note_done(struct mxs_endpoint *ep, ptl_process_id_t to, const struct mxs_header *h,
-		   uint32_t bytes)
+void mxs_answer_add(struct mxs_endpoint *ep, ptl_process_id_t to, const struct mxs_header *h,
+		    uint32_t bytes)
 {
-	if (ep->nnotes == ep->room_notes) {
-		uint32_t room = ep->room_notes ? 2 * ep->room_notes : 64;
-		struct mxs_done_note *more = realloc(ep->notes, room * sizeof(*more));
+	if (ep->nanswers == ep->answers_room) {
+		uint32_t room = ep->answers_room ? 2 * ep->answers_room : 64;
+		struct mxs_done_answer *more = realloc(ep->answers, room * sizeof(*more));
 
 		if (!more) {
 			base_warn("MX: no memory to answer a sender, which will wait for ever");
 			return;
 		}
-		ep->notes = more;
-		ep->room_notes = room;
+		ep->answers = more;
+		ep->answers_room = room;
 	}
-	ep->notes[ep->nnotes++] = (struct mxs_done_note){ to, h->eid, h->tag, h->number, bytes };
+	ep->answers[ep->nanswers++] =
+		(struct mxs_done_answer){ to, h->eid, h->tag, h->number, bytes };
 }
 
-void mxs_notes_send(struct mxs_endpoint *ep)
+void mxs_answers_send(struct mxs_endpoint *ep)
 {
-	for (uint32_t i = 0; i < ep->nnotes; i++) {
-		const struct mxs_done_note *n = &ep->notes[i];
+	for (uint32_t i = 0; i < ep->nanswers; i++) {
+		const struct mxs_done_answer *n = &ep->answers[i];
 		struct mxs_control c = { MXS_CONTROL_DONE, n->eid,    n->tag,  ep->eid,
 					 ep->tag,          n->number, n->bytes };
 
 		PtlPutInject(ep->board->ni, NULL, 0, PTL_INJECT_LAZY, n->to, MXS_PT_CONTROL, 0,
 			     mxs_control_bits(&c), 0, mxs_control_data(&c));
 	}
-	ep->nnotes = 0;
+	ep->nanswers = 0;
 }
 
 /* ---- delivering ------------------------------------------------------------------------------ */
@@ -71,7 +72,7 @@ void mxs_deliver(struct mxs_request *r, struct mxs_partner *p, uint64_t match,
 	if (h->kind <= MXS_SYNC)
 		mxs_scatter(r, data, bytes);
 	if (h->kind != MXS_EAGER)
-		mxs_note_done(r->ep, p->id, h, bytes);
+		mxs_answer_add(r->ep, p->id, h, bytes);
 	mxs_complete(r, bytes < h->length ? MX_STATUS_TRUNCATED : MX_STATUS_SUCCESS);
 }
 
@@ -145,7 +146,7 @@ static void armed_filled(struct mxs_request *r, const ptl_event_t *ev)
 	r->status.msg_length = h.length;
 	r->status.xfer_length = (uint32_t)ev->mlength;
 	if (h.kind == MXS_SYNC)
-		mxs_note_done(ep, p->id, &h, r->status.xfer_length);
+		mxs_answer_add(ep, p->id, &h, r->status.xfer_length);
 	if (ev->ni_fail_type != PTL_NI_OK)
 		mxs_complete(r, MX_STATUS_ENDPOINT_UNREACHABLE);
 	else
@@ -276,7 +277,7 @@ void mxs_show_arrived(struct mxs_endpoint *ep)
 		mxs_list_remove(&u->all);
 		if (action == MX_RECV_FINISHED) {
 			if (u->h.kind != MXS_EAGER)
-				mxs_note_done(ep, u->partner->id, &u->h, 0);
+				mxs_answer_add(ep, u->partner->id, &u->h, 0);
 			mxs_unexp_free(ep, u);
 		} else if (!deliver_kept(ep, u)) {
 			mxs_unexp_add(ep, u);
@@ -340,7 +341,7 @@ static bool take_unexpected(struct mxs_endpoint *ep, struct mxs_request *r)
 	mxs_deliver(r, u->partner, u->match, &u->h, u->data);
 	mxs_unexp_free(ep, u);
 	mxs_gets_start(ep);
-	mxs_notes_send(ep);
+	mxs_answers_send(ep);
 	if (!mxs_list_empty(&ep->credit_due))
 		mxs_credits_send(ep);
 	return true;

@@ -168,7 +168,7 @@ static uint32_t new_name(void)
 }
 
 /* Let peers write to the block. Its entry stands before the one that takes what fits nowhere. */
-static bool attach_block(struct rw_block *b)
+static bool attach_write_block(struct rw_block *b)
 {
 	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	const ptl_md_t md = {
@@ -193,7 +193,7 @@ static struct rw_block *make_block(size_t size)
 	b->length = size;
 	b->name = new_name();
 	b->part = b->name ? rw_arena_alloc(&rw.arena, size) : NULL;
-	if (!b->part || !attach_block(b)) {
+	if (!b->part || !attach_write_block(b)) {
 		if (b->part)
 			rw_arena_free(&rw.arena, b->part);
 		free(b);
