@@ -24,7 +24,7 @@
 #define SHORTEST_NS  20000         /* least length of a sleep */
 #define TIME_EVERY   16 /* rounds that find nothing between readings of the clock; a power of two */
 #define DISARM_POLLS 256 /* polls before the helper thread is no longer notified of arrivals */
-#define QUEUED_MOST  (1u << 20)    /* packets that the queue of a link may hold */
+#define QUEUED_MOST  (1u << 16)    /* packets that the queue of a link may hold */
 #define STOPPED_NS   2000000000ull /* without reading the clock: this process was stopped */
 
 size_t net_region_bytes(void)
@@ -365,8 +365,17 @@ uint64_t net_arm(struct net *n)
 	net_read_clock(n);
 	if (n->nheld)
 		resume(n);
-	if (n->carrier->wake(n) <= n->now)
+	if (n->carrier->wake(n) <= n->now) {
+		/* timers take silence for death: listen first */
+		unsigned int got = n->carrier->receive(n);
+
+		record_listened(n, got);
 		n->carrier->run(n);
+		if (got) {
+			poll_it(n);
+			return 0; /* there may be events */
+		}
+	}
 	wake = n->carrier->wake(n);
 	if (!arm_net(n, &wake))
 		return 0;

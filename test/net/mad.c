@@ -400,6 +400,32 @@ static void silence_is_noticed_by_who_polls(void)
 	all_over(eq, md);
 }
 
+/* Also while the application sleeps, after it has polled until the network was taken for quiet. */
+static void silence_is_noticed_by_a_sleeper(void)
+{
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t md;
+	ptl_event_t ev;
+	uint64_t quiet;
+	int which;
+
+	if (!begin(&eq)) {
+		mad_until(mad.heard);
+		for (int i = 0; i < 20; i++)
+			mad_round();
+		pt_until(atomic_load(pt_word(3)), 40);
+		return;
+	}
+	md = pt_bind(bytes, LONG, PTL_MD_EVENT_START_DISABLE, eq);
+	pt_ok(PtlGet(md, other(), PORTAL, 0, 0, 0));
+	for (quiet = base_now_ns() + 300000000; base_now_ns() < quiet;)
+		pt_code(PtlEQGet(eq, &ev), PTL_EQ_EMPTY);
+	pt_ok(PtlEQPoll(&eq, 1, 30000, &ev, &which));
+	pt_is(ev.type, PTL_EVENT_REPLY_END);
+	pt_is(ev.ni_fail_type, PTL_NI_PEER_DEAD);
+	all_over(eq, md);
+}
+
 /* Copies that cannot be delivered do not fill the memory. */
 static void who_does_not_listen_is_not_written_for_without_end(void)
 {
@@ -569,6 +595,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(answers_are_for_who_asked, 2),
 	PT_CASE(who_does_not_listen_is_not_written_for_without_end, 2),
 	PT_CASE(silence_is_noticed_by_who_polls, 2),
+	PT_CASE(silence_is_noticed_by_a_sleeper, 2),
 };
 
 int main(int argc, char **argv)

@@ -591,12 +591,14 @@ static int procs_of(const struct run *run)
 	return run->mode == MODE_SELF ? 1 : 2;
 }
 
-/* Ends before meson loses its patience, so that it is told which test it was. */
+/* Ends before meson loses its patience, so that it is told which test it was. Where ten and more
+ * want each core, meson is given the patience, too. */
 static int deadline_of(const struct pt_test *test)
 {
 	int wanted = test->seconds ? test->seconds : 60;
-	int most = wanted > 240 ? wanted : 240;
 	double patient = pt_patience(wanted);
+	int usual = patient > 10 * wanted ? 2400 : 240;
+	int most = wanted > usual ? wanted : usual;
 
 	return patient < most ? (int)patient : most;
 }

@@ -20,7 +20,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define LIMIT_S 10
+#define LIMIT_S 60
 #define MOST    (1 << 16) /* ints of a rank */
 #define RANKS   8
 #define AFTER   20 /* collectives of one that stays */

@@ -269,7 +269,7 @@ int main(int argc, char **argv)
 	int provided;
 
 	/* a thread that fails leaves the others waiting */
-	alarm(100);
+	alarm(300);
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
 	tap_start(argc, argv, 3);
 	if (provided != MPI_THREAD_MULTIPLE) {
