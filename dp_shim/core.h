@@ -5,7 +5,8 @@
  *
  * An endpoint has two locks, so that a thread that sends and one that receives do not meet: `tx`
  * guards the sending side, `rx` the receiving side. Order: dp_lib.lock, rx, tx, dp_lib.lookups.
- * No lock is held while a thread sleeps.
+ * No lock is held while a thread sleeps, but for dp_lib.lock and those of an endpoint that is
+ * closed: its close waits until its messages are sent.
  *
  * Endpoints are never freed, only used again. A thread that holds a pointer locks the side it
  * needs and then checks that the descriptor still leads there.
@@ -174,11 +175,13 @@ struct dp_ep {
 	_Atomic bool nasking; /* a sender waits for credit */
 	uint64_t lost;
 	bool flow;
-	bool shown;       /* the oldest message that waits is in the socket, too */
-	bool nonblocking; /* as the descriptor was when last asked */
-	bool yield_due;   /* others need the processor: yield without the lock */
-	_Atomic int state;
-	int watch; /* DP_WATCH_* */
+	bool shown;        /* the oldest message that waits is in the socket, too */
+	bool nonblocking;  /* as the descriptor was when last asked */
+	bool yield_due;    /* others need the processor: yield without the lock */
+	_Atomic int state; /* changed with the lock only */
+	int watch;         /* DP_WATCH_* */
+	int asleep;        /* threads that a message in the socket wakes */
+	int dozing;        /* threads that a message in Portals wakes */
 	unsigned int empty;
 	uint64_t empty_since;
 	_Atomic uint32_t calls; /* that looked for messages */

@@ -390,19 +390,6 @@ void dp_close(int fd)
 
 /* ---- mmap, ctl, id --------------------------------------------------------------------------- */
 
-/* Messages that came into the old pool while the new one was made count as lost. */
-static void lose_all(struct dp_ep *ep, struct dp_pool *old)
-{
-	ptl_event_t event[DP_EVENTS];
-	int n;
-
-	do {
-		PtlEQPollMany(&old->eq, 1, PTL_TIME_LOOK, NULL, event, DP_EVENTS, &n);
-		for (int i = 0; i < n; i++)
-			ep->lost += event[i].type == PTL_EVENT_PUT_END;
-	} while (n == DP_EVENTS);
-}
-
 static int change_pool(struct dp_ep *ep, const dpmmap_t *want)
 {
 	struct dp_pool made;
@@ -414,7 +401,7 @@ static int change_pool(struct dp_ep *ep, const dpmmap_t *want)
 	}
 	if (dp_pool_open(ep, &made, want) < 0)
 		return -1;
-	lose_all(ep, &ep->pool);
+	/* what came into the old one meanwhile is missed by its number */
 	dp_pool_close(&ep->pool);
 	ep->pool = made;
 	return 0;
@@ -465,6 +452,11 @@ static int set_flow(struct dp_ep *ep, const int *on)
 	if (*on != 0 && *on != 1)
 		return EINVAL;
 	ep->flow = *on;
+	if (!*on) {
+		ep->nasking = false;
+		for (struct dp_sender *s = ep->flows; s; s = s->next_flow)
+			s->asking = false;
+	}
 	dp_publish(ep);
 	pthread_mutex_lock(&ep->tx);
 	ep->has_flow = *on;
@@ -477,7 +469,8 @@ static int set_watch(struct dp_ep *ep, const int *mode)
 	if (*mode < DP_WATCH_AUTO || *mode > DP_WATCH_NEVER)
 		return EINVAL;
 	ep->watch = *mode;
-	atomic_store(&ep->state, *mode == DP_WATCH_NEVER ? DP_SPINNING : DP_WATCHED);
+	/* a thread that sleeps in the kernel is still to be woken: it changes the state then */
+	atomic_store(&ep->state, *mode == DP_WATCH_NEVER && !ep->asleep ? DP_SPINNING : DP_WATCHED);
 	if (*mode != DP_WATCH_NEVER && dp_collect(ep))
 		dp_show(ep);
 	dp_kick();

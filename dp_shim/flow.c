@@ -87,21 +87,6 @@ int dp_credit_open(struct dp_ep *ep, struct dp_edge *e)
 	return 0;
 }
 
-void dp_credit_close(struct dp_ep *ep)
-{
-	if (ep->words_me != PTL_INVALID_HANDLE)
-		while (PtlMEUnlink(ep->words_me) == PTL_ME_IN_USE)
-			PtlProgress(dp_lib.ni, 1);
-	if (ep->words_eq != PTL_EQ_NONE)
-		PtlEQFree(ep->words_eq);
-	if (ep->words)
-		munmap(ep->words, words_bytes());
-	ep->words_me = PTL_INVALID_HANDLE;
-	ep->words_eq = PTL_EQ_NONE;
-	ep->words = NULL;
-	ep->words_used = 0;
-}
-
 static struct dp_total share_left(const struct dp_ep *ep, const struct dp_edge *e)
 {
 	struct dp_total left = { 0, 0 };
@@ -125,6 +110,31 @@ static void give_back(const struct dp_ep *ep, struct dp_edge *e)
 	e->returned = dp_total_plus(e->returned, left);
 	c.total = e->returned;
 	dp_control_send(e->process, &c);
+}
+
+/* Credit that a sender has left when it closes is for others. */
+static void give_all_back(const struct dp_ep *ep)
+{
+	for (int i = 0; ep->words && i < DP_EDGES; i++)
+		for (struct dp_edge *e = ep->edge[i]; e; e = e->next)
+			if (e->word)
+				give_back(ep, e);
+}
+
+void dp_credit_close(struct dp_ep *ep)
+{
+	if (ep->words_me != PTL_INVALID_HANDLE)
+		while (PtlMEUnlink(ep->words_me) == PTL_ME_IN_USE)
+			PtlProgress(dp_lib.ni, 1);
+	give_all_back(ep);
+	if (ep->words_eq != PTL_EQ_NONE)
+		PtlEQFree(ep->words_eq);
+	if (ep->words)
+		munmap(ep->words, words_bytes());
+	ep->words_me = PTL_INVALID_HANDLE;
+	ep->words_eq = PTL_EQ_NONE;
+	ep->words = NULL;
+	ep->words_used = 0;
 }
 
 /* A sender that asks has nothing left, so that those that wait hold nothing that others need. */
@@ -243,16 +253,19 @@ static struct dp_total left_to_grant(const struct dp_ep *ep)
 	return dp_total_minus(c, ep->allowed);
 }
 
-static void grant(struct dp_ep *ep, struct dp_sender *s, struct dp_total t)
+/* False: Portals has no room for that now. */
+static bool grant(struct dp_ep *ep, struct dp_sender *s, struct dp_total t)
 {
-	uint64_t word;
+	const struct dp_total granted = dp_total_plus(s->granted, t);
+	const uint64_t word = dp_wire_put_total(granted);
 
-	s->granted = dp_total_plus(s->granted, t);
+	if (PtlPutInject(dp_lib.ni, &word, sizeof(word), PTL_INJECT_NOW, s->process,
+			 DP_PORTAL_CREDIT, 0, s->dpid, s->word * sizeof(word), 0) == PTL_NO_SPACE)
+		return false;
+	s->granted = granted;
 	ep->allowed = dp_total_plus(ep->allowed, t);
 	s->asking = false;
-	word = dp_wire_put_total(s->granted);
-	PtlPutInject(dp_lib.ni, &word, sizeof(word), PTL_INJECT_NOW, s->process, DP_PORTAL_CREDIT,
-		     0, s->dpid, s->word * sizeof(word), 0);
+	return true;
 }
 
 static void forget_flow(struct dp_ep *ep, struct dp_sender *s)
@@ -318,7 +331,8 @@ bool dp_flow_serve(struct dp_ep *ep)
 			ask_back(ep);
 			return true;
 		}
-		grant(ep, s, more);
+		if (!grant(ep, s, more))
+			return true; /* the watching thread tries again */
 	}
 	return false;
 }
@@ -387,5 +401,5 @@ void dp_flow_returned(struct dp_ep *ep, const struct dp_control *c, ptl_process_
 		return;
 	s->returned = c->total;
 	ep->allowed = dp_total_minus(ep->allowed, more);
-	ep->nasking = dp_flow_serve(ep);
+	ep->nasking = ep->flow && dp_flow_serve(ep);
 }

@@ -105,7 +105,7 @@ static int attach_blocks(const struct dp_ep *ep, struct dp_pool *pool)
 
 static bool get_memory(struct dp_pool *pool, const dpmmap_t *want)
 {
-	uint64_t tokens = DP_EVENTS;
+	uint64_t tokens = 2 * DP_EVENTS; /* room for a batch beside all messages */
 
 	pool->own = !want->base;
 	pool->base = want->base;

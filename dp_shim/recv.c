@@ -74,7 +74,8 @@ static void set_state(struct dp_ep *ep, enum dp_state state)
 
 static void start_spinning(struct dp_ep *ep)
 {
-	if (ep->watch == DP_WATCH_AUTO)
+	/* a thread that sleeps in the kernel is woken by the watcher only */
+	if (ep->watch == DP_WATCH_AUTO && !ep->asleep)
 		set_state(ep, DP_SPINNING);
 }
 
@@ -108,6 +109,14 @@ static void count_empty(struct dp_ep *ep)
 		start_spinning(ep);
 }
 
+/* The watching thread only compares it with what it was. */
+static inline void count_poll(struct dp_ep *ep)
+{
+	atomic_store_explicit(&ep->calls,
+			      atomic_load_explicit(&ep->calls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
 /* Look again and again for some time; the lock is let go of now and then. */
 static bool poll_for(struct dp_ep *ep, int fd, uint64_t ns)
 {
@@ -115,6 +124,7 @@ static bool poll_for(struct dp_ep *ep, int fd, uint64_t ns)
 	bool yield;
 
 	do {
+		count_poll(ep);
 		for (int i = 0; i < POLLS; i++) {
 			if (dp_collect(ep))
 				return true;
@@ -152,9 +162,11 @@ static void sleep_short(struct dp_ep *ep)
 	ptl_handle_eq_t eq = ep->pool.eq;
 	int which;
 
+	ep->dozing++;
 	begin_sleep(ep);
 	PtlEQAwait(&eq, 1, SLEEP_FIRST_MS, &which);
 	end_sleep(ep);
+	ep->dozing--;
 }
 
 /* Sleep in the kernel, as read(2) would, until the watching thread shows a message. */
@@ -164,10 +176,13 @@ static int sleep_long(struct dp_ep *ep, int fd)
 	int err;
 
 	set_state(ep, DP_WATCHED);
+	ep->asleep++;
 	begin_sleep(ep);
 	n = recv(fd, NULL, 0, MSG_PEEK | MSG_TRUNC);
 	err = errno;
 	end_sleep(ep);
+	if (--ep->asleep == 0 && ep->watch == DP_WATCH_NEVER)
+		set_state(ep, DP_SPINNING);
 	errno = err;
 	return n < 0 ? -1 : 0;
 }
@@ -183,8 +198,6 @@ static bool is_nonblocking(struct dp_ep *ep, int fd)
 /* There is no message: wait until one may be there. -1 with errno: give up. */
 static int wait_for_message(struct dp_ep *ep, int fd)
 {
-	bool never = ep->watch == DP_WATCH_NEVER;
-
 	count_empty(ep);
 	if (!ep->nonblocking && poll_for(ep, fd, SPIN_FIRST_NS))
 		return 0;
@@ -196,7 +209,7 @@ static int wait_for_message(struct dp_ep *ep, int fd)
 	if (poll_for(ep, fd, dp_lib.spin_ns) || !dp_is_still(ep, fd))
 		return 0;
 	sleep_short(ep);
-	if (!dp_is_still(ep, fd) || dp_collect(ep) || never)
+	if (!dp_is_still(ep, fd) || dp_collect(ep) || ep->watch == DP_WATCH_NEVER)
 		return 0;
 	return sleep_long(ep, fd);
 }
@@ -234,10 +247,7 @@ int dp_read(int fd, char **address)
 		errno = EFAULT;
 		return -1;
 	}
-	/* the watching thread only compares it with what it was */
-	atomic_store_explicit(&ep->calls,
-			      atomic_load_explicit(&ep->calls, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
+	count_poll(ep);
 	t = wait_for_token(ep, fd);
 	if (t) {
 		ep->pool.read++;

@@ -110,6 +110,20 @@ static int open_interface(void)
 	return err == PTL_OK ? 0 : portals_said("PtlGetId", err);
 }
 
+/* Portals may have been opened before, by another library: then it has one process id, and that
+ * is where no other process outside a job looks. */
+static int check_pid(void)
+{
+	if (dp_lib.nranks || dp_lib.id.pid - dp_lib.first_pid < dp_lib.pids)
+		return 0;
+	base_warn(
+		"DP: Portals was opened before it, with the process id %u, where no other process "
+		"looks for endpoints; outside a job call dp_open() first",
+		dp_lib.id.pid);
+	errno = ENODEV;
+	return -1;
+}
+
 static void name_dp_job(void)
 {
 	ptl_jid_t jid = 0;
@@ -208,7 +222,8 @@ static int open_library(void)
 		return portals_said("PtlInit", err);
 	if (open_interface() < 0)
 		return -1;
-	if (dp_nodes_learn() == 0 && open_queues() == 0 && dp_lookup_open() == 0)
+	if (dp_nodes_learn() == 0 && check_pid() == 0 && open_queues() == 0 &&
+	    dp_lookup_open() == 0)
 		return 0;
 	err = errno;
 	PtlNIFini(dp_lib.ni);

@@ -30,10 +30,12 @@ enum {
 	TICKS = 10,
 	AWAIT_MOST = 4096,
 	EPOLL_EVENTS = 32,
-	PLAIN_MS = 2, /* until a plain write that has to wait is tried again */
+	PLAIN_MOST = 16, /* plain writes of an endpoint in a round */
+	PLAIN_MS = 2,    /* until a plain write that has to wait is tried again */
 };
 
-static int end_fd = -1; /* tells the server to end */
+static int end_fd = -1;    /* tells the server to end */
+static bool more_is_plain; /* the next round of the server need not wait */
 
 /* ---- the watcher ----------------------------------------------------------------------------- */
 
@@ -113,9 +115,12 @@ static bool judge_spinning(struct dp_ep *ep)
 {
 	uint32_t calls = atomic_load_explicit(&ep->calls, memory_order_relaxed);
 
-	if (calls == ep->calls_seen && ep->watch == DP_WATCH_AUTO &&
-	    !atomic_load_explicit(&ep->sleepers, memory_order_relaxed))
-		atomic_store_explicit(&ep->state, DP_WATCHED, memory_order_relaxed);
+	/* whoever has the lock is looking */
+	if (calls == ep->calls_seen && pthread_mutex_trylock(&ep->rx) == 0) {
+		if (ep->watch == DP_WATCH_AUTO && !ep->dozing)
+			atomic_store_explicit(&ep->state, DP_WATCHED, memory_order_relaxed);
+		pthread_mutex_unlock(&ep->rx);
+	}
 	ep->calls_seen = calls;
 	return atomic_load_explicit(&ep->state, memory_order_relaxed) == DP_SPINNING;
 }
@@ -232,12 +237,19 @@ static bool take_plain_write(struct dp_ep *ep)
 	return true;
 }
 
-/* Send all plain writes. True: one has to wait. Requires tx. */
+/* Send plain writes, a few in a round. True: one has to wait. Requires tx. */
 static bool serve_plain(struct dp_ep *ep)
 {
+	int n = 0;
+
 	do {
+		if (n == PLAIN_MOST) {
+			more_is_plain = true;
+			return true;
+		}
 		if (ep->plain_length >= 0 && !send_plain_write(ep))
 			return true;
+		n++;
 	} while (take_plain_write(ep));
 	return false;
 }
@@ -292,8 +304,10 @@ static void *serve_descriptors(void *unused)
 
 	(void)unused;
 	while (!atomic_load(&dp_lib.ending)) {
-		int n = epoll_wait(dp_lib.epoll, events, EPOLL_EVENTS, waits ? PLAIN_MS : -1);
+		const int ms = more_is_plain ? 0 : waits ? PLAIN_MS : -1;
+		int n = epoll_wait(dp_lib.epoll, events, EPOLL_EVENTS, ms);
 
+		more_is_plain = false;
 		if (waits)
 			waits = serve_waiting();
 		for (int i = 0; i < n; i++) {

@@ -335,6 +335,35 @@ static void a_sleeping_reader_is_woken(void)
 	pt_barrier();
 }
 
+static void *take_one(void *unused)
+{
+	char *at;
+
+	(void)unused;
+	pt_is(dp_read(shared.fd, &at), 8);
+	return NULL;
+}
+
+/* A thread that spins does not leave another one asleep in the kernel. */
+static void a_second_reader_leaves_the_first_awake(void)
+{
+	shared.fd = dp_opened_to(1, 1);
+	for (int i = 0; i < 10; i++) {
+		pthread_t first, second;
+
+		pt_is(pthread_create(&first, NULL, take_one, NULL), 0);
+		usleep(20000);
+		pt_is(pthread_create(&second, NULL, take_one, NULL), 0);
+		usleep(1000);
+		dp_send_value(shared.fd, 1);
+		usleep(20000);
+		dp_send_value(shared.fd, 2);
+		pthread_join(first, NULL);
+		pthread_join(second, NULL);
+		pt_is(dp_fsync(shared.fd, 2), 2);
+	}
+}
+
 static const struct pt_test tests[] = {
 	PT_CASE(one_descriptor_has_ten_targets, 1),
 	PT_CASE(ten_senders_are_in_order_each, 11),
@@ -347,6 +376,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(a_reader_learns_of_the_close, 1),
 	PT_CASE(two_threads_share_a_descriptor, 2),
 	PT_CASE(a_sleeping_reader_is_woken, 2),
+	PT_CASE(a_second_reader_leaves_the_first_awake, 1),
 };
 
 int main(int argc, char **argv)

@@ -247,6 +247,17 @@ static void descriptors_run_out(void)
 	dp_next_value(fd, 1);
 }
 
+static void a_pool_of_few_delivers(int fd, unsigned int messages)
+{
+	dpmmap_t shape = { .messages = messages };
+
+	pt_is(dp_mmap(fd, &shape), 0);
+	for (uint64_t i = 0; i < 3ull * messages; i++) {
+		dp_send_value(fd, i);
+		dp_next_value(fd, i);
+	}
+}
+
 static void a_pool_is_as_asked_for(void)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -262,6 +273,8 @@ static void a_pool_is_as_asked_for(void)
 	shape = (dpmmap_t){ .size = 1, .messages = 1, .max_message = 100 };
 	pt_is(dp_mmap(fd, &shape), 0);
 	pt_true(shape.size >= 4 * 2 * 100 && shape.messages == 4);
+	a_pool_of_few_delivers(fd, 1);
+	a_pool_of_few_delivers(fd, 16);
 	shape = (dpmmap_t){ .flags = 1 };
 	dp_fails(dp_mmap(fd, &shape), EINVAL);
 	shape = (dpmmap_t){ .max_message = DP_MAX_MESSAGE + 1 };

@@ -321,6 +321,23 @@ static void a_sender_without_credit_can_be_told_so(void)
 	pt_is(lost, 0);
 }
 
+/* Credit of a sender that closes is for others. */
+static void credit_comes_back_with_a_close(void)
+{
+	int a = dp_opened_to(1, 3), b = dp_opened_to(2, 3), c = dp_opened(3), on = 1;
+	uint64_t value = 6;
+
+	pt_is(dp_ctl(a, DP_FLOW, &on), 0);
+	pt_is(dp_ctl(b, DP_FLOW, &on), 0);
+	pt_is(dp_ctl(c, DP_FLOW, &on), 0);
+	dp_send_value(a, 5);
+	dp_next_value(c, 5);
+	dp_close(a);
+	pt_is(fcntl(b, F_SETFL, O_NONBLOCK), 0);
+	pt_until(dp_write(b, &value, sizeof(value)) == sizeof(value), 5);
+	dp_next_value(c, 6);
+}
+
 static void flow_control_takes_both(void)
 {
 	int a = dp_opened_to(1, 2), b = dp_opened(2), on = 1, got = 0;
@@ -350,6 +367,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(flow_control_loses_nothing, 2),
 	PT_CASE(flow_control_has_shares_for_many, 12),
 	PT_CASE(a_sender_without_credit_can_be_told_so, 1),
+	PT_CASE(credit_comes_back_with_a_close, 1),
 	PT_CASE(flow_control_takes_both, 1),
 };
 
