@@ -34,6 +34,7 @@ int rw_blocks_init(void)
 		.options = PTL_MD_EVENT_START_DISABLE,
 		.eq_handle = rw.queue[RW_QUEUE_ENDS],
 	};
+	int err;
 
 	rw.block_mask = 255;
 	rw.by_name = calloc(rw.block_mask + 1, sizeof(*rw.by_name));
@@ -44,7 +45,20 @@ int rw_blocks_init(void)
 	rw.next_name = ((uint32_t)rw.rank + 1) * 0x9e3779u & RW_NAME_MASK;
 	md.start = rw.arena.base;
 	md.length = rw.arena.length;
-	return rw_error_of(PtlMDBind(rw.ni, md, PTL_RETAIN, &rw.md));
+	err = PtlMDBind(rw.ni, md, PTL_RETAIN, &rw.md);
+	rw.has_md = err == PTL_OK;
+	return rw_error_of(err);
+}
+
+void rw_blocks_detach(void)
+{
+	for (uint32_t i = 0; rw.by_name && i <= rw.block_mask; i++)
+		for (const struct rw_block *b = rw.by_name[i]; b; b = b->next_by_name)
+			while (PtlMEUnlink(b->me) == PTL_ME_IN_USE)
+				PtlProgress(rw.ni, 1);
+	/* what still uses it has no bytes: pings to peers that are given up */
+	if (rw.has_md)
+		PtlMDUnlink(rw.md);
 }
 
 void rw_blocks_fini(void)

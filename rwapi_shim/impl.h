@@ -39,6 +39,7 @@ enum {
 	RW_SLOTS = 4096,   /* of all shares together, unless they are the least */
 	RW_REPORTS = 4096, /* refused writes that are remembered until a call */
 	RW_SLICE_MS = 100, /* a wait looks up so often */
+	RW_ENTRIES = 6,
 	RW_CHECK_MS = 500, /* and asks its peers whether they live so often */
 };
 
@@ -139,6 +140,14 @@ struct rw_world {
 	unsigned int stage; /* of it that this process has reached */
 	bool retry;         /* something could not be sent for lack of memory */
 	bool closed;        /* the program has closed Portals: nothing comes any more */
+	/* Threads that sleep in Portals without the lock, and whether something came since that one
+	 * of them may wait for, which another thread took in. */
+	uint32_t sleepers;
+	bool news;
+	/* match entries of init.c, all but those of blocks */
+	ptl_handle_me_t entry[RW_ENTRIES];
+	int entries, queues; /* attached; made */
+	bool has_md;
 	/* rounds of progress: they show the keeper that the program calls in */
 	_Atomic uint64_t rounds;
 };
@@ -177,6 +186,19 @@ bool rw_progress(bool all);
 /* Release the lock, sleep until something comes or RW_SLICE_MS have passed, take it in. Credit
  * is given for all. */
 void rw_progress_wait(void);
+/* Around a sleep in Portals without the lock. */
+static inline void rw_sleep_begins(void)
+{
+	rw.sleepers++;
+	rw.news = false;
+}
+
+static inline void rw_sleep_ends(void)
+{
+	rw.sleepers--;
+	rw.news = false;
+}
+
 /* The rank of a process, -1: it is not of the job. */
 int rw_rank_of(ptl_process_id_t id);
 /* A process has ended or cannot be reached. */
@@ -210,6 +232,8 @@ void rw_write_event(const ptl_event_t *ev);
 /* Send a ping unless one is under way. */
 void rw_ping(int node);
 void rw_write_failed(rwapi_sid_t sid, int error);
+/* Is it a long write that has not ended? */
+bool rw_is_under_way(rwapi_sid_t sid);
 
 /* ---- receive.c ------------------------------------------------------------------------------- */
 
@@ -222,6 +246,8 @@ void rw_grant(int node, bool all);
 /* ---- alloc.c --------------------------------------------------------------------------------- */
 
 int rw_blocks_init(void);
+/* Take the blocks and the arena away from Portals. */
+void rw_blocks_detach(void);
 void rw_blocks_fini(void);
 /* The block of a local address, if `size` bytes there are inside of it. */
 struct rw_block *rw_block_of(rwapi_net_t local, size_t size);

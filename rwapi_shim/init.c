@@ -24,10 +24,12 @@ static int attach_rwapi_entry(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_matc
 		.options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | options,
 		.eq_handle = eq,
 	};
-	ptl_handle_me_t me;
+	int err = PtlMEMDAttach(rw.ni, pt, anybody, bits, ignore, PTL_RETAIN, PTL_INS_AFTER, md,
+				PTL_RETAIN, &rw.entry[rw.entries], NULL);
 
-	return PtlMEMDAttach(rw.ni, pt, anybody, bits, ignore, PTL_RETAIN, PTL_INS_AFTER, md,
-			     PTL_RETAIN, &me, NULL);
+	if (err == PTL_OK)
+		rw.entries++;
+	return err;
 }
 
 static int attach_entries(void)
@@ -75,6 +77,7 @@ static int make_rwapi_queues(void)
 
 		if (err != PTL_OK)
 			return err;
+		rw.queues++;
 	}
 	return PTL_OK;
 }
@@ -111,10 +114,24 @@ static int open_rwapi_interface(void)
 	return n == PTL_OK || n == PTL_IFACE_DUP ? RWAPI_OK : RWAPI_ENET;
 }
 
+/* The interface may be open for others, too: leave nothing there that needs memory of RWAPI. */
+static void leave_interface(void)
+{
+	if (rw.closed)
+		return;
+	for (int i = 0; i < rw.entries; i++)
+		while (PtlMEUnlink(rw.entry[i]) == PTL_ME_IN_USE)
+			PtlProgress(rw.ni, 1);
+	rw_blocks_detach();
+	for (int i = 0; i < rw.queues; i++)
+		PtlEQFree(rw.queue[i]);
+}
+
 static void close_rwapi(void)
 {
 	ptl_process_id_t id;
 
+	leave_interface();
 	if (rw.ni != PTL_INVALID_HANDLE)
 		PtlNIFini(rw.ni);
 	/* unless somebody else uses it by now */

@@ -3,8 +3,8 @@
  *
  * Events: from Portals' queues to where they belong. There are three queues. That of short
  * messages, credit and stages never overflows, since senders spend shares of it. Nor does that of
- * ends, since only so many writes are under way. The one of refused writes may: then
- * rwapi_finalize() says that some were refused, and their numbers are lost.
+ * ends, since only so many writes are under way. The one of refused writes may: then reports are
+ * lost, and the senders of these short writes do not learn that they were refused.
  */
 #include "rwapi_shim/impl.h"
 
@@ -88,6 +88,9 @@ static void take_in_small(const ptl_event_t *ev)
 
 	if (node < 0) /* only processes of the job are listened to */
 		return;
+	/* a sender without a slot does not follow the protocol */
+	if (rw.peer[node].arrived - rw.peer[node].granted >= rw.share)
+		return;
 	rw_small_of(ev->match_bits, ev->hdr_data, &small);
 	rw_arrived_put(node, &small);
 }
@@ -106,12 +109,16 @@ static void take_in_control(const ptl_event_t *ev)
 		    &(struct rw_control_limits){ p->credited, p->sent, rw.last_sid, p->stage },
 		    &in))
 		return;
-	if (in.kind == RW_CREDIT)
+	if (in.kind == RW_CREDIT) {
+		rw.news |= p->credited != in.value; /* equal: it only wakes a thread */
 		p->credited = in.value;
-	else if (in.kind == RW_REFUSED)
-		rw_write_failed((rwapi_sid_t)in.value, RWAPI_EADDRESS);
-	else
+	} else if (in.kind == RW_DONE) {
+		rw.news = true;
 		p->stage = (unsigned int)in.value;
+	} else if (!rw_is_under_way((rwapi_sid_t)in.value)) {
+		/* a long write is told by its acknowledgement */
+		rw_write_failed((rwapi_sid_t)in.value, RWAPI_EADDRESS);
+	}
 }
 
 /* Tell the sender of a write that asked for no acknowledgement. */
@@ -167,6 +174,13 @@ static void __attribute__((noinline)) notice_closed(void)
 		rw_peer_lost(node);
 }
 
+/* Another thread sleeps, and the event that would wake it has been taken in here. Credit that gives
+ * nothing, to oneself, is one more. */
+static void __attribute__((noinline)) wake_sleeper(void)
+{
+	rw_control(rw.rank, RW_CREDIT, rw.peer[rw.rank].credited, PTL_INJECT_NOW);
+}
+
 bool rw_progress(bool all)
 {
 	static ptl_event_t events[BATCH]; /* guarded by the lock */
@@ -184,8 +198,6 @@ bool rw_progress(bool all)
 			return true;
 		err = PtlEQPollMany(rw.queue, RW_QUEUES, PTL_TIME_LOOK, NULL, events, BATCH,
 				    &count);
-		if (err == PTL_EQ_DROPPED && !rw.worst)
-			rw.worst = RWAPI_EADDRESS;
 		if (__builtin_expect(err == PTL_NO_INIT || err == PTL_EQ_INVALID, 0)) {
 			notice_closed();
 			return true;
@@ -199,6 +211,8 @@ bool rw_progress(bool all)
 	} while (count == BATCH);
 	if (__builtin_expect(rw.retry || all, 0))
 		retry_and_grant(all);
+	if (__builtin_expect(rw.sleepers && rw.news, 0))
+		wake_sleeper();
 	return yield;
 }
 
@@ -206,10 +220,12 @@ void rw_progress_wait(void)
 {
 	int which;
 
+	rw_sleep_begins();
 	rw_unlock(&rw.lock);
 	if (PtlEQAwait(rw.queue, RW_QUEUES, RW_SLICE_MS, &which) == PTL_NO_INIT)
 		sched_yield(); /* the program has closed Portals itself */
 	rw_lock(&rw.lock);
+	rw_sleep_ends();
 	rw_progress(true);
 }
 

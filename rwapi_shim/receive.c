@@ -37,6 +37,7 @@ void rw_arrived_put(int node, const rwapi_small_t *small)
 	rw.arrived[rw.arrived_tail++ & (rw.arrived_room - 1)] =
 		(struct rw_arrived){ .node = node, .small = *small };
 	rw.peer[node].arrived++;
+	rw.news = true;
 }
 
 void rw_grant(int node, bool all)
@@ -95,23 +96,25 @@ int rwapi_receive(int *node, rwapi_small_t *small)
 /* Wait in Portals, without the lock, for `left` ms at most. */
 static void wait_for_event(uint64_t left)
 {
-	/* what could not be sent for lack of memory is tried again */
-	uint64_t most = rw.retry ? RW_SLICE_MS : PTL_TIME_FOREVER;
+	/* another thread, or the keeper, may take the event that would end this wait */
+	uint64_t most = RW_SLICE_MS;
 	int which;
 
+	rw_sleep_begins();
 	rw_leave();
 	PtlEQAwait(rw.queue, RW_QUEUES, (ptl_time_t)(left < most ? left : most), &which);
 	rw_lock(&rw.lock);
+	rw_sleep_ends();
 }
 
-static int wait_arrived(int milliseconds)
+static int wait_arrived(int milliseconds, bool *yield)
 {
 	uint64_t end = milliseconds < 0 ? UINT64_MAX : 0;
 
 	for (;;) {
 		uint64_t now;
 
-		rw_progress(false);
+		*yield = rw_progress(false);
 		if (rw.arrived_head != rw.arrived_tail)
 			return 1;
 		if (rw.closed)
@@ -131,11 +134,14 @@ static int wait_arrived(int milliseconds)
 
 int rwapi_wait(int milliseconds)
 {
+	bool yield = false;
 	int found;
 
 	if (!rw_enter())
 		return RWAPI_ESTATE;
-	found = milliseconds < -1 ? RWAPI_EINVAL : wait_arrived(milliseconds);
+	found = milliseconds < -1 ? RWAPI_EINVAL : wait_arrived(milliseconds, &yield);
 	rw_leave();
+	if (yield && !found)
+		sched_yield();
 	return found;
 }

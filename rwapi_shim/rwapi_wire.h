@@ -15,6 +15,7 @@
 #ifndef RWAPI_WIRE_H
 #define RWAPI_WIRE_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -73,11 +74,12 @@ static inline uint32_t rw_bits_tag(ptl_match_bits_t bits)
 	return (uint32_t)(bits >> RW_NAME_BITS);
 }
 
-/* The content of a short message. */
+/* The content of a short message. Numbers of the header change their bytes between hosts of
+ * different byte orders, so the bytes of a message travel as little-endian numbers. */
 static inline void rw_small_of(ptl_match_bits_t bits, ptl_hdr_data_t hdr, rwapi_small_t *small)
 {
-	small->word[0] = bits;
-	small->word[1] = hdr;
+	small->word[0] = le64toh(bits);
+	small->word[1] = le64toh(hdr);
 }
 
 /* A control message. `value` is a count, a sid or a stage. */

@@ -21,8 +21,8 @@ int rw_control(int node, enum rw_control kind, uint64_t value, ptl_inject_t when
 static inline int put_small(struct rw_peer *p, const rwapi_small_t *small)
 {
 	p->quiet = true;
-	return PtlPutInject(rw.ni, NULL, 0, PTL_INJECT_NOW, p->id, RW_PT_SMALL, 0, small->word[0],
-			    0, small->word[1]);
+	return PtlPutInject(rw.ni, NULL, 0, PTL_INJECT_NOW, p->id, RW_PT_SMALL, 0,
+			    htole64(small->word[0]), 0, htole64(small->word[1]));
 }
 
 /* ---- holding back ---------------------------------------------------------------------------- */

@@ -34,6 +34,11 @@ static struct rw_record *find_record(rwapi_sid_t sid)
 	return r;
 }
 
+bool rw_is_under_way(rwapi_sid_t sid)
+{
+	return find_record(sid) != NULL;
+}
+
 /* A number that names the record in messages, never 0. */
 static uint32_t tag_of_record(const struct rw_record *r)
 {
@@ -205,6 +210,7 @@ void rw_write_event(const ptl_event_t *ev)
 	if (!r)
 		return;
 	node = r->node;
+	rw.news = true;
 	mark_sent(r); /* an acknowledgement may come before it */
 	r->saw_ack |= is_ack;
 	r->saw_end |= !is_ack;
@@ -282,8 +288,8 @@ static int put_record(const struct rw_record *r, rwapi_net_t local, rwapi_net_t 
 			    rw_net_offset(remote), (uint64_t)r->sid);
 }
 
-/* Write with an acknowledgement. */
-static rwapi_sid_t write_long(int node, rwapi_net_t local, rwapi_net_t remote, size_t size)
+/* Start a long write, if it can be started now. */
+static rwapi_sid_t try_write_long(int node, rwapi_net_t local, rwapi_net_t remote, size_t size)
 {
 	struct rw_block *b;
 	struct rw_record *r;
@@ -303,6 +309,8 @@ static rwapi_sid_t write_long(int node, rwapi_net_t local, rwapi_net_t remote, s
 	err = put_record(r, local, remote, size);
 	if (err != PTL_OK) {
 		give_record(r);
+		if (err == PTL_PROCESS_INVALID)
+			rw_peer_lost(node);
 		return rw_error_of(err);
 	}
 	rw.last_sid++;
@@ -312,6 +320,19 @@ static rwapi_sid_t write_long(int node, rwapi_net_t local, rwapi_net_t remote, s
 	r->chain = *bucket_of_sid(r->sid);
 	*bucket_of_sid(r->sid) = r;
 	return r->sid;
+}
+
+/* Write with an acknowledgement. The memory that lacks may be that of writes under way. */
+static rwapi_sid_t write_long(int node, rwapi_net_t local, rwapi_net_t remote, size_t size)
+{
+	rwapi_sid_t sid;
+
+	while ((sid = try_write_long(node, local, remote, size)) == RWAPI_ENOMEM && rw.writing) {
+		rw_progress_wait();
+		if (atomic_load_explicit(&rw.phase, memory_order_relaxed) != RW_RUNNING)
+			return RWAPI_ESTATE;
+	}
+	return sid;
 }
 
 /* Write by a put whose bytes are taken at once. */
@@ -359,14 +380,14 @@ rwapi_sid_t rwapi_write(int node, rwapi_net_t local, rwapi_net_t remote, size_t 
 	return sid;
 }
 
-static int is_sent(rwapi_sid_t sid)
+static int is_sent(rwapi_sid_t sid, bool *yield)
 {
 	const struct rw_record *r;
 	int error;
 
 	if (sid <= 0 || sid > rw.last_sid)
 		return RWAPI_EINVAL;
-	rw_progress(false);
+	*yield = rw_progress(false);
 	error = error_of_sid(sid);
 	if (error)
 		return error;
@@ -376,11 +397,14 @@ static int is_sent(rwapi_sid_t sid)
 
 int rwapi_issent(rwapi_sid_t sid)
 {
+	bool yield = false;
 	int sent;
 
 	if (!rw_enter())
 		return RWAPI_ESTATE;
-	sent = is_sent(sid);
+	sent = is_sent(sid, &yield);
 	rw_leave();
+	if (yield && !sent)
+		sched_yield();
 	return sent;
 }

@@ -188,6 +188,16 @@ static void look_for(size_t bytes, unsigned char mark)
 	}
 }
 
+static void wait_until_sent(rwapi_sid_t sid)
+{
+	int sent;
+
+	do {
+		sent = rwapi_issent(sid);
+		must(sent, "rwapi_issent");
+	} while (!sent);
+}
+
 static void look(const struct pair *p)
 {
 	unsigned char mark = p->mark;
@@ -197,8 +207,7 @@ static void look(const struct pair *p)
 		if (bench_rank)
 			look_for(p->bytes, mark);
 		memset(from, mark, p->bytes);
-		for (rwapi_sid_t sid = write_message(p); !rwapi_issent(sid);)
-			;
+		wait_until_sent(write_message(p));
 		if (!bench_rank)
 			look_for(p->bytes, mark);
 	}
