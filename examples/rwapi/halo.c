@@ -76,8 +76,10 @@ int main(int argc, char **argv)
 	right = (rank + 1) % size;
 	row[0] = rwapi_alloc(2 * ROW * sizeof(double), &mine);
 	whole = calloc((size_t)size * CELLS + 2, sizeof(double));
-	if (!row[0] || !whole)
+	if (!row[0] || !whole) {
+		free(whole);
 		return 1;
+	}
 	row[1] = row[0] + ROW;
 	for (int i = 1; i <= size * CELLS; i++)
 		whole[i] = i % 97;

@@ -25,7 +25,7 @@ static rwapi_small_t receive(int *from)
 
 int main(int argc, char **argv)
 {
-	int err = rwapi_init(argc, argv), rank, size, next, previous, from;
+	int err = rwapi_init(argc, argv), rank, size, next, previous, from = -1;
 	rwapi_net_t out_net, in_net, theirs = 0;
 	rwapi_sid_t sid = 0;
 	rwapi_small_t small;
