@@ -29,7 +29,7 @@ import subprocess
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = ('base', 'mpi_shim', 'nal', 'portals', 'runtime', 'tools')
+ROOMS = ('base', 'dp_shim', 'mpi_shim', 'mx_shim', 'nal', 'portals', 'runtime', 'rwapi_shim', 'tools')
 GCDA, ARCS = 0x67636461, 0x01a10000
 
 
