@@ -56,6 +56,7 @@ int main(int argc, char **argv)
 	unsigned char *from, *to;
 	pthread_t thread;
 	uint64_t start;
+	const struct timespec late = { .tv_nsec = 3000000 };
 
 	begin(1);
 	check(size > 2);
@@ -72,7 +73,12 @@ int main(int argc, char **argv)
 	check(pthread_create(&thread, NULL, polls, NULL) == 0);
 	start = now_ns();
 	for (int i = 0; i < rounds; i++) {
-		rwapi_sid_t sid = rwapi_write(left, local, of[0], ROW);
+		rwapi_sid_t sid;
+
+		/* the others have gone to sleep by then */
+		if (i % size == rank)
+			nanosleep(&late, NULL);
+		sid = rwapi_write(left, local, of[0], ROW);
 
 		check(sid > 0);
 		notify(left, KIND_NOTICE, 0);
