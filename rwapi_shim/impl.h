@@ -233,7 +233,7 @@ void rw_write_event(const ptl_event_t *ev);
 void rw_ping(int node);
 void rw_write_failed(rwapi_sid_t sid, int error);
 /* Is it a long write that has not ended? */
-bool rw_is_under_way(rwapi_sid_t sid);
+bool rw_is_pending(rwapi_sid_t sid);
 
 /* ---- receive.c ------------------------------------------------------------------------------- */
 

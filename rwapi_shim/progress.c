@@ -115,7 +115,7 @@ static void take_in_control(const ptl_event_t *ev)
 	} else if (in.kind == RW_DONE) {
 		rw.news = true;
 		p->stage = (unsigned int)in.value;
-	} else if (!rw_is_under_way((rwapi_sid_t)in.value)) {
+	} else if (!rw_is_pending((rwapi_sid_t)in.value)) {
 		/* a long write is told by its acknowledgement */
 		rw_write_failed((rwapi_sid_t)in.value, RWAPI_EADDRESS);
 	}

@@ -34,7 +34,7 @@ static struct rw_record *find_record(rwapi_sid_t sid)
 	return r;
 }
 
-bool rw_is_under_way(rwapi_sid_t sid)
+bool rw_is_pending(rwapi_sid_t sid)
 {
 	return find_record(sid) != NULL;
 }
