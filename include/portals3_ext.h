@@ -182,11 +182,11 @@ typedef ptl_inline_handler_t ptl_taker_t;
  *
  * `handler`, if not NULL, is called by this thread during this call. It sees the puts
  * that a descriptor with PTL_MD_INLINE accepts, in the order of their arrival, as long as the
- * descriptor's queue is empty. A put that it handles is over: nothing is stored, the
- * descriptor stays as it is, and there is no event. A put that it declines goes the ordinary
- * path. So does one that cannot be handled inline: an acknowledgement is asked for, or its
- * bytes are not here yet. PTL_OK with *count 0: some were handled inline, and there is no
- * event.
+ * descriptor's queue is empty; that queue must be one of eq_handles. A put that it handles is
+ * over: nothing is stored, the descriptor stays as it is, and there is no event. A put that it
+ * declines goes the ordinary path. So does one that cannot be handled inline: an acknowledgement
+ * is asked for, or its bytes are not here yet. PTL_OK with *count 0: some were handled inline,
+ * and there is no event.
  *
  * The same holds for replies to and acknowledgements of operations that were started on a
  * descriptor with PTL_MD_INLINE, if all bytes asked for were moved. Handling one inline

@@ -152,8 +152,7 @@ void mxs_connects_tick(struct mxs_endpoint *ep, uint64_t now)
 static void connect_answered(struct mxs_request *r, const struct mxs_record *record,
 			     ptl_process_id_t from)
 {
-	struct mxs_partner *p =
-		mxs_partner_get(r->ep, from, record->eid, record->session & MXS_TAG_MASK);
+	struct mxs_partner *p = mxs_partner_of_record(r->ep, from, record);
 
 	if (!p) {
 		mxs_doom(r, MX_STATUS_NO_RESOURCES);
@@ -191,7 +190,7 @@ static void probe_answered(struct mxs_request *probe, const struct mxs_record *r
 	struct mxs_partner *p = probe->partner;
 	ptl_process_id_t from = probe->to;
 
-	mxs_doom(probe, MX_STATUS_SUCCESS);
+	mxs_doom(probe, MX_STATUS_CANCELLED);
 	if (p)
 		check_partner(p, record, good);
 	if (!r)
@@ -262,7 +261,7 @@ mx_return_t mx_iconnect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoi
 	ptl_nid_t nid;
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_iconnect", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_iconnect");
 	handler = ep->handler;
 	ret = check_connect(ep, nic_id, endpoint_id, &nid);
 	if (ret == MX_SUCCESS) {
@@ -333,7 +332,7 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t endpoin
 	ptl_nid_t nid;
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_connect", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_connect");
 	handler = ep->handler;
 	ret = check_connect(ep, nic_id, endpoint_id, &nid);
 	if (ret == MX_SUCCESS) {

@@ -151,6 +151,7 @@ struct mxs_request {
 	bool forgotten;
 	bool hidden; /* a call of its own waits for it: it is not among the completed ones */
 	bool sync;
+	bool copy; /* of a short send that is over for the program, until the partner reads it */
 	bool send_ended, answered; /* of a put that is acknowledged */
 	mx_status_code_t doomed;   /* ends so as soon as Portals lets its memory go */
 	mx_status_t status;
@@ -213,8 +214,8 @@ struct mxs_endpoint {
 
 	/* Portals */
 	ptl_pt_index_t portal;
-	ptl_handle_eq_t eq[2]; /* data, own */
-	ptl_handle_me_t anchor, header_me, control_me, ask_me[3];
+	ptl_handle_eq_t eq[3]; /* data, own, of the thread that sleeps in Portals */
+	ptl_handle_me_t anchor, header_me, control_me, wake_me, ask_me[3];
 	struct mxs_block *block;
 	uint32_t blocks;
 	unsigned char record[MXS_RECORD_BYTES], bad_key[MXS_RECORD_BYTES];
@@ -227,6 +228,7 @@ struct mxs_endpoint {
 	struct mxs_link free_requests, pending, done;
 	struct mxs_request *by_number[MXS_NUMBERS];
 	uint32_t next_number, numbers;
+	uint32_t copies;             /* pending copies of short sends, less those to itself */
 	uint32_t timeout_ms;         /* default of requests */
 	uint32_t timed;              /* pending requests with a deadline, or doomed ones */
 	struct mxs_link to_get;      /* receives that wait for room to read */
@@ -382,6 +384,9 @@ struct mxs_partner *mxs_partner_of(const struct mxs_endpoint *ep, mx_endpoint_ad
 /* The partner with this tag, made if need be. NULL: out of memory. */
 struct mxs_partner *mxs_partner_get(struct mxs_endpoint *ep, ptl_process_id_t id, uint32_t eid,
 				    uint32_t tag);
+/* The partner that has exposed this record; one of another life with its tag is replaced. */
+struct mxs_partner *mxs_partner_of_record(struct mxs_endpoint *ep, ptl_process_id_t id,
+					  const struct mxs_record *record);
 void mxs_partner_learn(struct mxs_partner *p, const struct mxs_record *record);
 void mxs_partner_fail(struct mxs_partner *p, mx_status_code_t code);
 /* A request begins to wait for the partner. */

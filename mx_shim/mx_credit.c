@@ -3,7 +3,8 @@
  *
  * Credit: slots of the data queue and bytes of blocks that partners may use unasked.
  *
- *   newcomers   2 messages and 4 KiB each, which the record of a connect says
+ *   newcomers   2 messages and 4 KiB each, which the record of a connect says; 1 message, whose
+ *               bytes are read, when 512 partners have sent
  *   partners    the first 8 that send: 128 messages and 128 KiB; 56 more: 16 messages, 64 KiB
  *
  * Blocks for a share are attached before the partner is told. A block takes 32 KiB at least before
@@ -19,7 +20,8 @@
 #define KEEP_MOST    (UINT64_C(64) << 20) /* bytes that wait without holding credit back */
 #define FULL_SHARES  8u
 #define FAR_PARTNERS 64u
-#define NEWCOMERS    512u /* partners that the queue has two slots for */
+/* partners that the queue has two slots for, and the first blocks 4 KiB */
+#define NEWCOMERS 512u
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
@@ -111,8 +113,11 @@ static void give_share(struct mxs_endpoint *ep, struct mxs_partner *p)
 	uint32_t slots = 128, bytes = 131072;
 
 	p->shared = true;
-	if (ep->shares >= FAR_PARTNERS)
+	if (ep->shares >= FAR_PARTNERS) {
+		if (ep->met > NEWCOMERS)
+			p->share_bytes = 0;
 		return;
+	}
 	if (ep->shares >= FULL_SHARES) {
 		slots = 16;
 		bytes = 65536;
@@ -132,7 +137,7 @@ void mxs_record_refresh(struct mxs_endpoint *ep)
 		.session = ep->session,
 		.portal = ep->portal,
 		.slots = ep->met < NEWCOMERS ? MXS_NEWCOMER_SLOTS : 1,
-		.bytes = MXS_NEWCOMER_BYTES,
+		.bytes = ep->met < NEWCOMERS ? MXS_NEWCOMER_BYTES : 0,
 	};
 
 	mxs_record_encode(&record, ep->record);

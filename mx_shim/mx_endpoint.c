@@ -15,8 +15,10 @@
 
 #define HANDLE_MARK  0x3c        /* low byte of an endpoint's handle */
 #define NOBODY       0xfffffffeu /* a pid that no process has */
-#define FIRST_BLOCKS 32u         /* 1 MiB that newcomers may fill */
-#define CLOSE_MS     15000u      /* how long Portals may need to let go of memory */
+#define FIRST_BLOCKS 64u         /* 2 MiB that newcomers may fill */
+#define LINGER_MS    2000u       /* how long partners may need to read the last short sends */
+#define WAKE_EVENTS  8u
+#define CLOSE_MS     15000u /* how long Portals may need to let go of memory */
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
@@ -142,6 +144,22 @@ static int take_control(struct mxs_endpoint *ep)
 			     PTL_INS_AFTER, md, PTL_RETAIN, &ep->control_me, NULL);
 }
 
+/* The thread that sleeps in Portals is woken by a queue that only it empties. The entry is before
+ * that for control. */
+static int take_wakes(struct mxs_endpoint *ep)
+{
+	const struct mxs_control c = { MXS_CONTROL_WAKE, ep->eid, ep->tag, ep->eid, ep->tag, 0, 0 };
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE |
+			   PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = ep->eq[2],
+	};
+
+	return PtlMEMDAttach(ep->board->ni, MXS_PT_CONTROL, ep->board->id, mxs_control_bits(&c), 0,
+			     PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &ep->wake_me, NULL);
+}
+
 /* Chooses a portal that nothing uses, another one each time. With the process's lock. */
 static bool choose_portal(struct mxs_endpoint *ep)
 {
@@ -192,6 +210,10 @@ static mx_return_t make_objects(struct mxs_endpoint *ep)
 	if (err == PTL_OK)
 		err = PtlEQAlloc(ep->board->ni, MXS_OWN_EVENTS, PTL_EQ_HANDLER_NONE, &ep->eq[1]);
 	if (err == PTL_OK)
+		err = PtlEQAlloc(ep->board->ni, WAKE_EVENTS, PTL_EQ_HANDLER_NONE, &ep->eq[2]);
+	if (err == PTL_OK)
+		err = take_wakes(ep);
+	if (err == PTL_OK)
 		err = take_control(ep);
 	if (err == PTL_OK)
 		err = make_data_portal(ep);
@@ -224,12 +246,15 @@ static bool drop_entries(struct mxs_endpoint *ep)
 
 	for (int i = 0; i < 3; i++)
 		all &= drop_entry(&ep->ask_me[i]);
+	all &= drop_entry(&ep->wake_me);
 	all &= drop_entry(&ep->control_me);
 	for (l = ep->pending.next; l != &ep->pending; l = l->next)
 		all &= mxs_release(MXS_OF(l, struct mxs_request, all));
 	for (uint32_t i = 0; i < ep->blocks; i++)
 		all &= drop_entry(&ep->block[i].me);
-	return all & drop_entry(&ep->header_me) & drop_entry(&ep->anchor);
+	all &= drop_entry(&ep->header_me);
+	all &= drop_entry(&ep->anchor);
+	return all;
 }
 
 static void free_requests_of(struct mxs_endpoint *ep)
@@ -266,7 +291,7 @@ static bool quiesce(struct mxs_endpoint *ep)
 				  ep->eid);
 			return false;
 		}
-		PtlEQPoll(ep->eq, 2, 1, &ev, &which);
+		PtlEQPoll(ep->eq, 3, 1, &ev, &which);
 	}
 	return true;
 }
@@ -275,7 +300,7 @@ static void destroy_objects(struct mxs_endpoint *ep)
 {
 	bool quiet = quiesce(ep);
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		if (ep->eq[i] != PTL_EQ_NONE)
 			PtlEQFree(ep->eq[i]);
 	for (uint32_t i = 0; quiet && i < ep->blocks; i++)
@@ -302,17 +327,30 @@ static void destroy_endpoint(struct mxs_endpoint *ep)
 	ep->seen = NULL;
 }
 
+/* Has every short send been read that completed before? */
+static bool no_copies(struct mxs_endpoint *ep, void *arg)
+{
+	(void)arg;
+	return !ep->copies;
+}
+
 mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 {
 	struct mxs_endpoint *ep = mxs_enter(endpoint);
 	mx_error_handler_t handler;
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_close_endpoint", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_close_endpoint");
 	if (ep->in_handler && pthread_equal(ep->handler_thread, pthread_self())) {
 		handler = ep->handler;
 		mxs_leave(ep);
 		return mxs_fail(handler, "mx_close_endpoint", MX_CLOSE_IN_HANDLER);
+	}
+	if (ep->copies)
+		mxs_wait(ep, no_copies, NULL, LINGER_MS);
+	if (ep->closing || mxs_endpoint_handle(ep) != endpoint) { /* another thread was faster */
+		mxs_leave(ep);
+		return mxs_no_endpoint("mx_close_endpoint");
 	}
 	ep->closing = true;
 	mxs_kick(ep);
@@ -391,6 +429,7 @@ static void reset_lists(struct mxs_endpoint *ep)
 	memset(ep->by_number, 0, sizeof(ep->by_number));
 	ep->numbers = 0;
 	ep->kept_bytes = 0;
+	ep->copies = 0;
 	ep->met = ep->shares = ep->nanswers = ep->answers_room = 0;
 	ep->timeout_ms = ep->timed = 0;
 	ep->room = MXS_OWN_EVENTS - MXS_CONTROL_EVENTS;
@@ -408,8 +447,8 @@ static void reset_endpoint(struct mxs_endpoint *ep)
 	ep->unexp_callback = NULL;
 	ep->progression_off = ep->in_handler = false;
 	ep->polling = ep->kicked = ep->yield_due = false;
-	ep->eq[0] = ep->eq[1] = PTL_EQ_NONE;
-	ep->anchor = ep->header_me = ep->control_me = PTL_INVALID_HANDLE;
+	ep->eq[0] = ep->eq[1] = ep->eq[2] = PTL_EQ_NONE;
+	ep->anchor = ep->header_me = ep->control_me = ep->wake_me = PTL_INVALID_HANDLE;
 	for (int i = 0; i < 3; i++)
 		ep->ask_me[i] = PTL_INVALID_HANDLE;
 	ep->registry[0] = ep->registry[1] = -1;
@@ -566,7 +605,7 @@ mx_return_t mx_get_endpoint_addr(mx_endpoint_t endpoint, mx_endpoint_addr_t *end
 	struct mxs_endpoint *ep = mxs_enter(endpoint);
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_get_endpoint_addr", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_get_endpoint_addr");
 	if (endpoint_addr)
 		*endpoint_addr = mxs_addr(ep->self);
 	mxs_leave(ep);
@@ -578,7 +617,7 @@ mx_return_t mx_wakeup(mx_endpoint_t endpoint)
 	struct mxs_endpoint *ep = mxs_enter(endpoint);
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_wakeup", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_wakeup");
 	ep->wakeups++;
 	if (ep->waiters)
 		mxs_kick(ep);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "mx_shim/mx_core.h"
 
 static mx_return_t end_process(char *text, mx_return_t code);
 
@@ -170,4 +171,10 @@ const char *mx_strstatus(mx_status_code_t code)
 	if ((unsigned int)code >= sizeof(texts) / sizeof(texts[0]))
 		return "unknown status code";
 	return texts[code];
+}
+
+mx_return_t mxs_no_endpoint(const char *call)
+{
+	return mxs_fail(NULL, call,
+			atomic_load(&mxs.initialized) ? MX_BAD_ENDPOINT : MX_NOT_INITIALIZED);
 }

@@ -14,5 +14,7 @@
  * returns what it returns. The caller holds no lock.
  */
 mx_return_t mxs_fail(mx_error_handler_t handler, const char *call, mx_return_t code);
+/* The same for a call whose endpoint, or address, is none. */
+mx_return_t mxs_no_endpoint(const char *call);
 
 #endif

@@ -185,6 +185,19 @@ struct mxs_partner *mxs_partner_get(struct mxs_endpoint *ep, ptl_process_id_t id
 	return p;
 }
 
+struct mxs_partner *mxs_partner_of_record(struct mxs_endpoint *ep, ptl_process_id_t id,
+					  const struct mxs_record *record)
+{
+	uint32_t tag = record->session & MXS_TAG_MASK;
+	struct mxs_partner *p = mxs_partner_get(ep, id, record->eid, tag);
+
+	if (p && p->session && p->session != record->session) {
+		replace_partner(p);
+		p = mxs_partner_get(ep, id, record->eid, tag);
+	}
+	return p;
+}
+
 void mxs_partner_learn(struct mxs_partner *p, const struct mxs_record *record)
 {
 	p->session = record->session;
@@ -317,7 +330,7 @@ mx_return_t mx_decompose_endpoint_addr2(mx_endpoint_addr_t endpoint_addr, uint64
 	struct mxs_endpoint *ep;
 
 	if (!p)
-		return mxs_fail(NULL, "mx_decompose_endpoint_addr", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_decompose_endpoint_addr");
 	ep = p->ep;
 	if (nic_id)
 		*nic_id = mxs_nic_id(ep->board_number, p->id.nid);
@@ -340,7 +353,7 @@ mx_return_t mx_set_endpoint_addr_context(mx_endpoint_addr_t endpoint_addr, void 
 	struct mxs_partner *p = enter_partner_of(endpoint_addr);
 
 	if (!p)
-		return mxs_fail(NULL, "mx_set_endpoint_addr_context", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_set_endpoint_addr_context");
 	p->context = context;
 	mxs_leave(p->ep);
 	return MX_SUCCESS;
@@ -351,7 +364,7 @@ mx_return_t mx_get_endpoint_addr_context(mx_endpoint_addr_t endpoint_addr, void 
 	struct mxs_partner *p = enter_partner_of(endpoint_addr);
 
 	if (!p)
-		return mxs_fail(NULL, "mx_get_endpoint_addr_context", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_get_endpoint_addr_context");
 	if (context)
 		*context = p->context;
 	mxs_leave(p->ep);
@@ -372,6 +385,19 @@ static void forget_messages(struct mxs_endpoint *ep, const struct mxs_partner *p
 			mxs_unexp_free(ep, u);
 		}
 	}
+	/* the first one is shown to the handler now, perhaps */
+	l = ep->arrived.next;
+	if (ep->in_handler && l != &ep->arrived)
+		l = l->next;
+	for (; l != &ep->arrived; l = next) {
+		struct mxs_unexp *u = MXS_OF(l, struct mxs_unexp, all);
+
+		next = l->next;
+		if (u->partner == p) {
+			mxs_list_remove(&u->all);
+			mxs_unexp_free(ep, u);
+		}
+	}
 }
 
 mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr)
@@ -381,7 +407,7 @@ mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr)
 	mx_error_handler_t handler;
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_disconnect", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_disconnect");
 	p = mxs_partner_of(ep, addr);
 	if (p && p != ep->self) {
 		struct mxs_link *l, *next;

@@ -166,6 +166,18 @@ void mxs_tick(struct mxs_endpoint *ep)
 	follow_up(ep);
 }
 
+/* Has something that takes time not been looked at for long? By a clock that costs little. */
+static bool tick_is_due(const struct mxs_endpoint *ep)
+{
+	struct timespec t;
+
+	if (!ep->timed && mxs_list_empty(&ep->active))
+		return false;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (int64_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000 -
+			 ep->ticked_ms) >= TICK_MS;
+}
+
 void mxs_progress(struct mxs_endpoint *ep)
 {
 	ptl_event_t ev[BATCH];
@@ -183,7 +195,7 @@ void mxs_progress(struct mxs_endpoint *ep)
 			handle_own_event(ep, &ev[i]);
 		follow_up(ep);
 	} while (count == BATCH);
-	if (++ep->rounds % ROUNDS_PER_CLOCK == 0)
+	if (++ep->rounds % ROUNDS_PER_CLOCK == 0 || tick_is_due(ep))
 		mxs_tick(ep);
 }
 
@@ -207,14 +219,18 @@ void mxs_kick(struct mxs_endpoint *ep)
 static void sleep_a_while(struct mxs_endpoint *ep, uint32_t ms)
 {
 	struct timespec end;
-	int which;
+	ptl_event_t ev;
+	int which, err;
 
 	if (!ep->polling) {
 		ep->polling = true;
 		ep->kicked = false;
 		pthread_mutex_unlock(&ep->lock);
-		PtlEQAwait(ep->eq, 2, ms, &which);
+		PtlEQAwait(ep->eq, 3, ms, &which);
 		pthread_mutex_lock(&ep->lock);
+		do
+			err = PtlEQGet(ep->eq[2], &ev);
+		while (err == PTL_OK || err == PTL_EQ_DROPPED);
 		ep->polling = false;
 		/* one of the others sleeps in Portals now */
 		if (ep->sleepers)

@@ -349,13 +349,18 @@ static bool take_unexpected(struct mxs_endpoint *ep, struct mxs_request *r)
 
 static void post_receive(struct mxs_endpoint *ep, struct mxs_request *r)
 {
-	for (int tries = 0; tries < POST_TRIES; tries++) {
+	const uint32_t gen = r->gen;
+
+	for (int tries = 0;; tries++) {
 		int err;
 
+		if (r->gen != gen || r->state != MXS_QUEUED)
+			return; /* its time was over meanwhile */
 		if (take_unexpected(ep, r))
 			return;
-		if (r->length <= MXS_EAGER_MOST || ep->armed >= MXS_ARMED_MOST ||
-		    !mxs_list_empty(&ep->arrived) || older_waits_here(ep, r))
+		if (tries == POST_TRIES || r->length <= MXS_EAGER_MOST ||
+		    ep->armed >= MXS_ARMED_MOST || !mxs_list_empty(&ep->arrived) ||
+		    older_waits_here(ep, r))
 			break;
 		if (!r->room && !mxs_reserve(r, 3))
 			break;
@@ -407,7 +412,7 @@ mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments_list, uint32
 	mx_return_t ret;
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_irecv", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_irecv");
 	ret = start_receive(ep, segments_list, segments_count, match_info, match_mask, context,
 			    request);
 	handler = ep->handler;

@@ -42,12 +42,47 @@ static int bind_name(const char *name)
 	return -(int)length;
 }
 
+/* A child holds no names of its parent: they would outlive the parent's endpoints. */
+static void release_in_child(void)
+{
+	for (uint32_t i = 0; i < MXS_SLOTS; i++) {
+		struct mxs_endpoint *ep =
+			atomic_load_explicit(&mxs.endpoint[i], memory_order_acquire);
+
+		if (ep)
+			mxs_registry_release(ep->registry);
+	}
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, release_in_child);
+}
+
+/* Has an open endpoint of this process the id? With the process's lock. */
+static bool is_own_id(uint32_t board, uint32_t eid)
+{
+	for (uint32_t i = 0; i < MXS_SLOTS; i++) {
+		struct mxs_endpoint *ep =
+			atomic_load_explicit(&mxs.endpoint[i], memory_order_acquire);
+
+		if (ep && (atomic_load_explicit(&ep->gen, memory_order_acquire) & 1) &&
+		    ep->board_number == board && ep->eid == eid)
+			return true;
+	}
+	return false;
+}
+
 bool mxs_registry_claim(uint32_t board, ptl_process_id_t id, uint32_t eid, int fd[2])
 {
 	char name[100];
 	int n = name_prefix(name, sizeof(name), board, id.nid);
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+	pthread_once(&once, watch_forks);
 	fd[1] = -1;
+	if (is_own_id(board, eid))
+		return false;
 	snprintf(name + n, sizeof(name) - (size_t)n, "%u", eid);
 	fd[0] = bind_name(name);
 	if (fd[0] == -1)

@@ -45,7 +45,7 @@ struct mxs_request *mxs_request_new(struct mxs_endpoint *ep, enum mxs_type type)
 	r = MXS_OF(ep->free_requests.next, struct mxs_request, link);
 	mxs_list_remove(&r->link);
 	r->type = type;
-	r->forgotten = r->hidden = r->sync = r->send_ended = r->answered = false;
+	r->forgotten = r->hidden = r->sync = r->copy = r->send_ended = r->answered = false;
 	r->doomed = MX_STATUS_SUCCESS;
 	memset(&r->status, 0, sizeof(r->status));
 	r->segs = NULL;
@@ -66,7 +66,7 @@ void mxs_request_free(struct mxs_request *r)
 {
 	mxs_list_remove(&r->link);
 	mxs_list_remove(&r->all);
-	if (r->segs != &r->one)
+	if (r->segs != &r->one && r->me == PTL_INVALID_HANDLE)
 		free(r->segs);
 	r->segs = NULL;
 	r->type = MXS_FREE;
@@ -268,7 +268,9 @@ void mxs_complete(struct mxs_request *r, mx_status_code_t code)
 	if (code == MX_STATUS_TRUNCATED)
 		mxs_count(ep, MXS_TRUNCATED);
 	ep->completions++;
-	if (r->type == MXS_PROBE || (r->forgotten && !is_failure(code))) {
+	if (r->copy && r->partner != ep->self)
+		ep->copies--;
+	if (r->type == MXS_PROBE || r->copy || (r->forgotten && !is_failure(code))) {
 		mxs_request_free(r);
 		return;
 	}
@@ -338,9 +340,15 @@ void mxs_requests_tick(struct mxs_endpoint *ep, uint64_t now)
 		mx_status_code_t code = r->doomed;
 
 		next = l->next;
-		if (code && mxs_release(r))
+		if (code && mxs_release(r)) {
 			mxs_complete(r, code);
-		else if (!code && r->deadline_ms && r->deadline_ms <= now)
+		} else if (!code && r->deadline_ms && r->deadline_ms <= now) {
+			/* the end of a probe may be that of others */
+			bool probe = r->type == MXS_PROBE;
+
 			expire(r);
+			if (probe)
+				next = ep->pending.next;
+		}
 	}
 }

@@ -114,7 +114,7 @@ static mx_return_t test_or_wait(const char *call, mx_endpoint_t endpoint, mx_req
 	struct search s = { .error = MX_SUCCESS };
 
 	if (!ep)
-		return mxs_fail(NULL, call, MX_BAD_ENDPOINT);
+		return mxs_no_endpoint(call);
 	if (!request)
 		return leave_with(ep, call, MX_BAD_REQUEST);
 	s.handle = *request;
@@ -134,7 +134,7 @@ static mx_return_t search_any(const char *call, mx_endpoint_t endpoint, bool wai
 	mx_return_t ret;
 
 	if (!ep)
-		return mxs_fail(NULL, call, MX_BAD_ENDPOINT);
+		return mxs_no_endpoint(call);
 	ret = mxs_check_mask(ep, match, mask, true);
 	if (ret != MX_SUCCESS)
 		return leave_with(ep, call, ret);
@@ -150,7 +150,7 @@ static mx_return_t search_first(const char *call, mx_endpoint_t endpoint, bool w
 	struct search s = { .match = 0, .mask = 0 };
 
 	if (!ep)
-		return mxs_fail(NULL, call, MX_BAD_ENDPOINT);
+		return mxs_no_endpoint(call);
 	if (!search_for(ep, any_done, &s, wait, timeout))
 		return nothing_found(ep, call, result);
 	if (request)
@@ -169,7 +169,7 @@ static mx_return_t search_unexpected(const char *call, mx_endpoint_t endpoint, b
 	mx_return_t ret;
 
 	if (!ep)
-		return mxs_fail(NULL, call, MX_BAD_ENDPOINT);
+		return mxs_no_endpoint(call);
 	ret = mxs_check_mask(ep, match, mask, true);
 	if (ret != MX_SUCCESS)
 		return leave_with(ep, call, ret);
@@ -268,7 +268,7 @@ mx_return_t mx_ibuffered(mx_endpoint_t endpoint, mx_request_t *request, uint32_t
 	struct mxs_request *r;
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_ibuffered", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_ibuffered");
 	mxs_progress(ep);
 	r = named_request(ep, request);
 	if (!r || r->type != MXS_SEND)
@@ -315,7 +315,7 @@ static mx_return_t cancel_call(const char *call, mx_endpoint_t endpoint, mx_requ
 	bool done;
 
 	if (!ep)
-		return mxs_fail(NULL, call, MX_BAD_ENDPOINT);
+		return mxs_no_endpoint(call);
 	r = named_request(ep, request);
 	if (!r)
 		return leave_with(ep, call, MX_BAD_REQUEST);
@@ -355,7 +355,7 @@ mx_return_t mx_forget(mx_endpoint_t endpoint, mx_request_t *request)
 	struct mxs_request *r;
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_forget", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_forget");
 	r = named_request(ep, request);
 	if (!r)
 		return leave_with(ep, "mx_forget", MX_BAD_REQUEST);
@@ -373,7 +373,7 @@ mx_return_t mx_set_request_timeout(mx_endpoint_t endpoint, mx_request_t request,
 	struct mxs_request *r;
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_set_request_timeout", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_set_request_timeout");
 	if (!request) {
 		ep->timeout_ms = milliseconds;
 		return leave_with(ep, "mx_set_request_timeout", MX_SUCCESS);
@@ -391,7 +391,7 @@ mx_return_t mx_progress(mx_endpoint_t endpoint)
 	struct mxs_endpoint *ep = mxs_enter(endpoint);
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_progress", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_progress");
 	mxs_progress(ep);
 	return nothing_found(ep, "mx_progress", NULL);
 }
@@ -405,7 +405,7 @@ static mx_return_t register_handler(const char *call, mx_endpoint_t endpoint,
 	struct mxs_endpoint *ep = mxs_enter(endpoint);
 
 	if (!ep)
-		return mxs_fail(NULL, call, MX_BAD_ENDPOINT);
+		return mxs_no_endpoint(call);
 	mxs_progress(ep); /* what has come before is not shown */
 	ep->unexp_handler = handler;
 	ep->unexp_callback = callback;
@@ -430,7 +430,7 @@ mx_return_t mx_disable_progression(mx_endpoint_t endpoint)
 	struct mxs_endpoint *ep = mxs_enter(endpoint);
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_disable_progression", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_disable_progression");
 	ep->progression_off = true;
 	ep->waiters++; /* the endpoint does not go meanwhile */
 	while (ep->in_handler && !pthread_equal(ep->handler_thread, pthread_self()))
@@ -446,7 +446,7 @@ mx_return_t mx_reenable_progression(mx_endpoint_t endpoint)
 	struct mxs_endpoint *ep = mxs_enter(endpoint);
 
 	if (!ep)
-		return mxs_fail(NULL, "mx_reenable_progression", MX_BAD_ENDPOINT);
+		return mxs_no_endpoint("mx_reenable_progression");
 	ep->progression_off = false;
 	mxs_progress(ep);
 	return leave_with(ep, "mx_reenable_progression", MX_SUCCESS);

@@ -6,9 +6,11 @@
  */
 #include <mx_internals/mx__driver_interface.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,7 +46,7 @@ static void nothing_works_before_init(void)
 	mxc_is(mx_get_info(NULL, MX_NIC_COUNT, NULL, 0, &n, sizeof(n)), MX_NOT_INITIALIZED);
 	mxc_is(mx_hostname_to_nic_id(name, &nic), MX_NOT_INITIALIZED);
 	mxc_is(mx_board_number_to_nic_id(0, &nic), MX_NOT_INITIALIZED);
-	mxc_is(mx_progress(NULL), MX_BAD_ENDPOINT);
+	mxc_is(mx_progress(NULL), MX_NOT_INITIALIZED);
 }
 
 /* A child without a handler of its own; its exit status. */
@@ -371,10 +373,52 @@ static void finalize_closes_what_is_left(void)
 
 	mxc_ok(mx_open_endpoint(0, 3, 0, NULL, 0, &ep));
 	mxc_ok(mx_finalize());
-	mxc_is(mx_progress(ep), MX_BAD_ENDPOINT);
+	mxc_is(mx_progress(ep), MX_NOT_INITIALIZED);
 	mxc_is(mx_finalize(), MX_NOT_INITIALIZED);
 	mxc_ok(mx_init());
 	mxc_ok(mx_open_endpoint(0, 3, 0, NULL, 0, &ep));
+	mxc_ok(mx_close_endpoint(ep));
+	mxc_ok(mx_finalize());
+}
+
+/* A child that lives on holds no id of its parent. */
+static void a_child_keeps_no_id(void)
+{
+	mx_endpoint_t ep;
+	pid_t child;
+
+	mxc_ok(mx_init());
+	mxc_ok(mx_open_endpoint(0, 3, 0, NULL, 0, &ep));
+	child = fork();
+	if (!child) {
+		pause();
+		_exit(0);
+	}
+	mxc_child = child;
+	usleep(200000);
+	mxc_ok(mx_close_endpoint(ep));
+	mxc_ok(mx_open_endpoint(0, 3, 0, NULL, 0, &ep));
+	mxc_ok(mx_close_endpoint(ep));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	mxc_child = 0;
+	mxc_ok(mx_finalize());
+}
+
+/* An id is refused although no socket can be had that would claim it. */
+static void ids_are_unique_without_descriptors(void)
+{
+	struct rlimit all, few;
+	mx_endpoint_t ep, other;
+
+	mxc_ok(mx_init());
+	mxc_ok(mx_open_endpoint(0, 3, 0, NULL, 0, &ep));
+	mxc_is(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = all;
+	few.rlim_cur = 3;
+	mxc_is(setrlimit(RLIMIT_NOFILE, &few), 0);
+	mxc_is(mx_open_endpoint(0, 3, 0, NULL, 0, &other), MX_BUSY);
+	mxc_is(setrlimit(RLIMIT_NOFILE, &all), 0);
 	mxc_ok(mx_close_endpoint(ep));
 	mxc_ok(mx_finalize());
 }
@@ -393,6 +437,8 @@ static const struct mxc_case cases[] = {
 	MXC_CASE(boards_have_a_mapper_state),
 	MXC_CASE(two_boards_are_two_networks),
 	MXC_CASE(finalize_closes_what_is_left),
+	MXC_CASE(a_child_keeps_no_id),
+	MXC_CASE(ids_are_unique_without_descriptors),
 };
 
 int main(int argc, char **argv)

@@ -141,6 +141,68 @@ static void many_segments_on_both_sides(void)
 	}
 }
 
+/* A short send ends without its receiver, also when the partner has no room for its bytes. */
+static void short_sends_end_before_their_receives(void)
+{
+	static const uint32_t n[] = { 20480, 4096, 32768, 1 };
+	enum { SENDS = sizeof(n) / sizeof(n[0]) };
+	mx_endpoint_t ep;
+	mx_endpoint_addr_t addr;
+	mx_segment_t seg;
+	mx_request_t r;
+	mx_status_t st;
+	uint32_t done;
+
+	mxc_ok(mx_open_endpoint(0, 100 + (uint32_t)mxc_rank, MXC_KEY, NULL, 0, &ep));
+	mxc_ok(mx_get_endpoint_addr(ep, &addr));
+	for (unsigned int i = 0; i < SENDS; i++) {
+		mxc_fill(out, n[i], i + 9);
+		seg = (mx_segment_t){ out, n[i] };
+		mxc_ok(mx_isend(ep, &seg, 1, addr, i, NULL, &r));
+		mxc_ok(mx_wait(ep, &r, 10000, &st, &done));
+		mxc_true(done);
+		check_received(st, n[i], i, addr);
+		memset(out, 0, n[i]);
+	}
+	for (unsigned int i = 0; i < SENDS; i++) {
+		seg = (mx_segment_t){ in, n[i] };
+		mxc_ok(mx_irecv(ep, &seg, 1, i, MX_MATCH_MASK_NONE, NULL, &r));
+		mxc_ok(mx_wait(ep, &r, 10000, &st, &done));
+		mxc_true(done);
+		check_received(st, n[i], i, addr);
+		mxc_holds(in, n[i], i + 9);
+	}
+	mxc_ok(mx_close_endpoint(ep));
+}
+
+/* The bytes of a short send that is over are read as its endpoint closes. */
+static void short_sends_reach_a_partner_although_their_endpoint_closes(void)
+{
+	mx_segment_t seg = { out, 30000 };
+	mx_endpoint_addr_t addr;
+	mx_endpoint_t ep;
+	mx_request_t r;
+	mx_status_t st;
+	uint32_t done;
+
+	mxc_barrier();
+	if (mxc_rank) {
+		usleep(100000);
+		st = mxc_wait(mxc_irecv(in, 30000, 77, MX_MATCH_MASK_NONE));
+		mxc_is(st.code, MX_STATUS_SUCCESS);
+		mxc_holds(in, 30000, 4);
+	} else {
+		mxc_fill(out, 30000, 4);
+		mxc_ok(mx_open_endpoint(0, 102, MXC_KEY, NULL, 0, &ep));
+		mxc_ok(mx_connect(ep, mxc_nic, 1, MXC_KEY, 10000, &addr));
+		mxc_ok(mx_isend(ep, &seg, 1, addr, 77, NULL, &r));
+		mxc_ok(mx_wait(ep, &r, 10000, &st, &done));
+		mxc_true(done);
+		mxc_ok(mx_close_endpoint(ep));
+	}
+	mxc_barrier();
+}
+
 static void truncate_to(uint32_t length, uint32_t room, bool sync, bool posted)
 {
 	mx_request_t r = NULL;
@@ -380,6 +442,8 @@ static const struct mxc_case cases[] = {
 	MXC_CASE(each_length_to_oneself_unexpected),
 	MXC_CASE(each_length_to_oneself_synchronous),
 	MXC_CASE(many_segments_on_both_sides),
+	MXC_CASE(short_sends_end_before_their_receives),
+	MXC_CASE(short_sends_reach_a_partner_although_their_endpoint_closes),
 	MXC_CASE(truncation_shows_on_both_sides),
 	MXC_CASE(messages_match_in_the_order_sent),
 	MXC_CASE(short_and_long_receives_take_turns),

@@ -92,6 +92,8 @@ const char *report_mac(uint64_t nic_id, char text[REPORT_MAC_LEN])
 
 /* ---- endpoints of other processes ------------------------------------------------------------ */
 
+enum { ENDPOINTS = 256 }; /* ids of a board */
+
 struct seen_search {
 	bool writable;
 	void (*show)(const struct report_endpoint *, void *);
@@ -108,15 +110,17 @@ static bool is_seen_file(const char *target)
 	       (name && strncmp(name + 1, MX_SEEN_FILE "-", sizeof(MX_SEEN_FILE)) == 0);
 }
 
-static struct mx_seen_file *map_seen_file(const char *path, bool writable)
+static struct mx_seen_file *map_seen_file(const char *path, uid_t owner, bool writable)
 {
-	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	int fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
 	struct mx_seen_file *file = MAP_FAILED;
 	struct stat st;
 
 	if (fd < 0)
 		return NULL;
-	if (fstat(fd, &st) == 0 && (size_t)st.st_size >= sizeof(*file))
+	/* any process may have a file with this name */
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == owner &&
+	    (size_t)st.st_size >= sizeof(*file))
 		file = mmap(NULL, sizeof(*file), PROT_READ | (writable ? PROT_WRITE : 0),
 			    MAP_SHARED, fd, 0);
 	close(fd);
@@ -135,11 +139,15 @@ static void command_of_process(uint32_t pid, char *command, int len)
 	if (f)
 		fclose(f);
 	command[strcspn(command, "\n")] = 0;
+	for (; *command; command++)
+		if (*command < ' ' || *command > '~')
+			*command = '?';
 }
 
-static void show_seen_file(const struct seen_search *search, uint32_t pid, const char *path)
+static void show_seen_file(const struct seen_search *search, uint32_t pid, uid_t owner,
+			   const char *path)
 {
-	struct mx_seen_file *file = map_seen_file(path, search->writable);
+	struct mx_seen_file *file = map_seen_file(path, owner, search->writable);
 	struct report_endpoint found = { .pid = pid };
 	char command[64];
 
@@ -151,7 +159,8 @@ static void show_seen_file(const struct seen_search *search, uint32_t pid, const
 		found.seen = &file->endpoint[i];
 		/* pairs with the release of mx_seen_open; a child has the file of its parent */
 		if (file->pid == pid &&
-		    atomic_load_explicit(&found.seen->open, memory_order_acquire))
+		    atomic_load_explicit(&found.seen->open, memory_order_acquire) &&
+		    found.seen->eid < ENDPOINTS)
 			search->show(&found, search->arg);
 	}
 	munmap(file, sizeof(*file));
@@ -161,12 +170,16 @@ static void search_process(const struct seen_search *search, uint32_t pid)
 {
 	char dir[64], path[PATH_MAX], target[256];
 	struct dirent *e;
+	struct stat st;
 	DIR *d;
 
 	snprintf(dir, sizeof(dir), "/proc/%u/fd", pid);
 	d = opendir(dir);
-	if (!d)
+	if (!d || fstat(dirfd(d), &st)) {
+		if (d)
+			closedir(d);
 		return; /* it has ended, or belongs to somebody else */
+	}
 	while ((e = readdir(d))) {
 		ssize_t len;
 
@@ -176,7 +189,7 @@ static void search_process(const struct seen_search *search, uint32_t pid)
 			continue;
 		target[len] = 0;
 		if (is_seen_file(target))
-			show_seen_file(search, pid, path);
+			show_seen_file(search, pid, st.st_uid, path);
 	}
 	closedir(d);
 }
