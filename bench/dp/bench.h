@@ -62,6 +62,8 @@ double bench_pick_up(struct bench *b, int size);
 double bench_gap_sent(struct bench *b, int size);
 double bench_gap_received(struct bench *b, int size);
 double bench_message(struct bench *b, size_t bytes, int packet);
+/* Set DP_WATCH of the endpoint for data. */
+void bench_watch(const struct bench *b, int mode);
 /* MB/s of what arrived; *lost in per cent */
 double bench_stream(struct bench *b, int size, bool flow, int flush, double *lost);
 double bench_both(struct bench *b, int size, bool two_threads);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -352,9 +353,15 @@ static void open_endpoints(struct bench *b)
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	b->buffer = calloc(1, DP_MAX_MESSAGE);
+	/* written to: else messages wait for the first use of their pages */
+	pool.base =
+		mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pool.base != MAP_FAILED)
+		memset(pool.base, 1, POOL_BYTES);
 	b->fd = dp_open(DATA + b->rank);
 	b->orders = dp_open(ORDERS + b->rank);
-	if (!b->buffer || b->fd < 0 || b->orders < 0 || dp_mmap(b->fd, &pool) < 0)
+	if (!b->buffer || pool.base == MAP_FAILED || b->fd < 0 || b->orders < 0 ||
+	    dp_mmap(b->fd, &pool) < 0)
 		bench_fail("dp_open");
 	bench_target(b);
 }

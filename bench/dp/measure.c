@@ -56,7 +56,7 @@ static void take_by(const struct bench *b, enum waiting waiting)
 	}
 }
 
-static void set_watch(const struct bench *b, int mode)
+void bench_watch(const struct bench *b, int mode)
 {
 	if (dp_ctl(b->fd, DP_WATCH, &mode) < 0)
 		bench_fail("dp_ctl");
@@ -72,6 +72,17 @@ void bench_order(const struct bench *b, struct order o)
 {
 	if (dp_write(b->orders, &o, sizeof(o)) != sizeof(o))
 		bench_fail("dp_write");
+}
+
+/* Both have set DP_FLOW. A sender learns of that while it writes. */
+static void learn_flow(const struct bench *b)
+{
+	for (int i = 0; i < 2; i++) {
+		send_message(b, 4);
+		usleep(20000);
+	}
+	for (int i = 0; i < 2; i++)
+		take_message(b);
 }
 
 /* The other process is ready, or has done its part. */
@@ -123,7 +134,7 @@ double bench_one_way(struct bench *b, int size, enum waiting waiting)
 	bench_order(
 		b, (struct order){
 			   .kind = ORDER_ECHO, .size = size, .count = n, .waiting = (int)waiting });
-	set_watch(b, watch_mode(waiting));
+	bench_watch(b, watch_mode(waiting));
 	meet(b);
 	for (int i = 0; i < n; i++) {
 		uint64_t start;
@@ -135,20 +146,20 @@ double bench_one_way(struct bench *b, int size, enum waiting waiting)
 		sample[i] = perf_ns(perf_now() - start) / 2;
 	}
 	one_way = middle_of(sample, n);
-	set_watch(b, DP_WATCH_AUTO);
+	bench_watch(b, DP_WATCH_AUTO);
 	free(sample);
 	return one_way;
 }
 
 static void echo(struct bench *b, const struct order *o)
 {
-	set_watch(b, watch_mode((enum waiting)o->waiting));
+	bench_watch(b, watch_mode((enum waiting)o->waiting));
 	meet(b);
 	for (int i = 0; i < o->count; i++) {
 		take_by(b, (enum waiting)o->waiting);
 		send_message(b, o->size);
 	}
-	set_watch(b, DP_WATCH_AUTO);
+	bench_watch(b, DP_WATCH_AUTO);
 }
 
 /* ---- the parameters -------------------------------------------------------------------------- */
@@ -207,7 +218,7 @@ double bench_pick_up(struct bench *b, int size)
 	double *sample = samples(n), ur;
 	char *at;
 
-	set_watch(b, DP_WATCH_NEVER);
+	bench_watch(b, DP_WATCH_NEVER);
 	bench_order(b, (struct order){ .kind = ORDER_BURSTS, .size = size, .count = n });
 	for (int i = 0; i < n; i++) {
 		uint64_t start;
@@ -226,7 +237,7 @@ double bench_pick_up(struct bench *b, int size)
 		dp_write(b->orders, "", 1);
 	}
 	ur = middle_of(sample, n);
-	set_watch(b, DP_WATCH_AUTO);
+	bench_watch(b, DP_WATCH_AUTO);
 	free(sample);
 	return ur;
 }
@@ -355,7 +366,9 @@ double bench_stream(struct bench *b, int size, bool flow, int flush, double *los
 				       .flush = flush,
 				       .flow = flow });
 	meet(b);
-	usleep(300000); /* senders learn of flow control */
+	usleep(300000);
+	if (flow)
+		learn_flow(b);
 	bench_target(b);
 	start = perf_now();
 	for (int i = 0; i < count; i++)
@@ -381,6 +394,10 @@ static void take_stream(struct bench *b, const struct order *o)
 
 	set_flow(b, o->flow);
 	meet(b);
+	if (o->flow) {
+		usleep(300000);
+		learn_flow(b);
+	}
 	while (dp_read(b->fd, &at) == o->size) {
 		got++;
 		if (++held == o->flush)
@@ -444,6 +461,7 @@ double bench_both(struct bench *b, int size, bool two_threads)
 				       .flush = two_threads });
 	meet(b);
 	usleep(300000);
+	learn_flow(b);
 	start = perf_now();
 	exchange(b, size, count, two_threads);
 	ns = perf_ns(perf_now() - start);
@@ -457,6 +475,7 @@ static void exchange_as_told(struct bench *b, const struct order *o)
 	set_flow(b, 1);
 	meet(b);
 	usleep(300000);
+	learn_flow(b);
 	exchange(b, o->size, o->count, o->flush);
 	set_flow(b, 0);
 	meet(b);
