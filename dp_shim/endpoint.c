@@ -410,7 +410,7 @@ static int change_pool(struct dp_ep *ep, const dpmmap_t *want)
 int dp_mmap(int fd, dpmmap_t *tbp)
 {
 	struct dp_ep *ep;
-	dpmmap_t want;
+	dpmmap_t want = { 0 };
 	int err = -1;
 
 	ep = dp_enter_rx(fd);

@@ -111,7 +111,7 @@ omx_return_t omx_fail(omx_endpoint_t ep, omx_return_t ret, const char *text)
 	omx_error_bridge();
 	handler = handler_of_endpoint(ep);
 	/* handlers get a text that they may change */
-	for (i = 0; text[i] && i < sizeof(str) - 1; i++)
+	for (i = 0; i < sizeof(str) - 1 && text[i]; i++)
 		str[i] = text[i];
 	str[i] = 0;
 	if (handler)
