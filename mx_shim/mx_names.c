@@ -35,7 +35,7 @@ ptl_nid_t mxs_board_nid(uint32_t board)
 {
 	const char *iface;
 	unsigned int nid = 0;
-	char name[16];
+	char name[24];
 
 	if (mxs.board[board].open)
 		return mxs.board[board].id.nid;
