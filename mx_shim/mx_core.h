@@ -94,7 +94,6 @@ static inline void mxs_list_remove(struct mxs_link *l)
 
 struct mxs_board {
 	bool open;
-	uint32_t refs; /* endpoints */
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
 	ptl_handle_me_t closed_me; /* answers for what is not open here */

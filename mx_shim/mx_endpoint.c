@@ -362,7 +362,6 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 	destroy_endpoint(ep);
 	atomic_fetch_add_explicit(&ep->gen, 1, memory_order_release);
 	ep->closing = false;
-	ep->board->refs--;
 	pthread_mutex_unlock(&ep->lock);
 	return MX_SUCCESS;
 }
@@ -569,7 +568,6 @@ static mx_return_t open_locked(uint32_t board, uint32_t eid, uint32_t key, const
 	pthread_mutex_lock(&ep->lock);
 	ret = open_in_slot(ep, board, eid, key, params, nparams);
 	if (ret == MX_SUCCESS) {
-		ep->board->refs++;
 		atomic_fetch_add_explicit(&ep->gen, 1, memory_order_release);
 		*endpoint = mxs_endpoint_handle(ep);
 	}
