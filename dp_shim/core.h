@@ -245,14 +245,6 @@ struct dp_lib {
 
 extern struct dp_lib dp_lib;
 
-static inline uint64_t dp_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* To some ms, and cheap. */
 static inline uint64_t dp_now_ms(void)
 {
