@@ -17,6 +17,9 @@
  *   barrier_in                           barrier_out, once every process has sent barrier_in
  *   abort exitcode                       (none)
  *   finalize                             finalize_ack
+ *
+ * `at_exit`, in finalize, is ours: the process ends without having left the job by itself, so
+ * that its exit status counts. Other launchers skip it.
  */
 #ifndef RUNTIME_PMI1_WIRE_H
 #define RUNTIME_PMI1_WIRE_H
@@ -36,7 +39,8 @@ enum { PMI1_LINE_MAX = 65536 }; /* longest line either end accepts, with its new
 	X(VALLEN_MAX, "vallen_max")                                                                \
 	X(APPNUM, "appnum")                                                                        \
 	X(SIZE, "size")                                                                            \
-	X(EXITCODE, "exitcode")
+	X(EXITCODE, "exitcode")                                                                    \
+	X(AT_EXIT, "at_exit")
 #define PMI1_TEXT_TABLE(X)                                                                         \
 	X(KVSNAME, "kvsname")                                                                      \
 	X(KEY, "key")                                                                              \

@@ -424,5 +424,6 @@ void rt_fini(void)
 
 static void finish_at_exit(void)
 {
+	pmi.at_exit = true;
 	rt_fini();
 }

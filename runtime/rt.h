@@ -71,7 +71,8 @@ int rt_abort(int code, const char *message);
 
 /*
  * Tell the launcher that this process has left the job's wire-up, so that its exit code is no
- * reason to end the job. Repeated calls do nothing. Called at exit automatically.
+ * reason to end the job. Repeated calls do nothing. A process that exits without the call leaves,
+ * too, but its exit code still counts.
  */
 void rt_fini(void);
 

@@ -385,6 +385,8 @@ void rt_pmi1_fini(struct rt_pmi1 *pmi)
 	if (!pmi->error) {
 		pmi->timeout_ms = FINI_TIMEOUT_MS;
 		pmi1_begin(&ask, PMI1_CMD_FINALIZE);
+		if (pmi->at_exit)
+			pmi1_set_num(&ask, PMI1_AT_EXIT, 1);
 		pmi_request(pmi, "leaving the job", &ask, PMI1_CMD_FINALIZE_ACK, &answer);
 	}
 	pmi->error = -ESHUTDOWN;

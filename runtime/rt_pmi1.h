@@ -30,6 +30,7 @@ struct rt_pmi1 {
 	 */
 	pthread_mutex_t call, write;
 	bool asks_program; /* sent, without an answer yet */
+	bool at_exit;      /* the process ends and has not left the job by itself */
 	int error;     /* why the connection cannot be used any more, a negative errno; else 0 */
 	char *in;      /* PMI1_LINE_MAX bytes: received data, from the start of a line */
 	size_t in_len; /* bytes in it */

@@ -217,6 +217,15 @@ static void leave(char **args)
 	pause();
 }
 
+/* RANK exits with CODE by exit(3), and the others wait for nothing that a launcher sees. */
+static void give_up(char **args)
+{
+	join();
+	if (is_rank(args[0]))
+		exit(atoi(args[1]));
+	pause();
+}
+
 /* RANK exits with CODE after all have left the job; the others go on to their end. */
 static void late(char **args)
 {
@@ -328,11 +337,11 @@ static const struct {
 	int args;
 	void (*run)(char **args);
 } things[] = {
-	{ "whoami", 0, whoami },   { "fence", 1, fence },   { "values", 0, values },
-	{ "threads", 0, threads }, { "crash", 2, crash },   { "quit", 2, quit },
-	{ "leave", 1, leave },     { "late", 2, late },     { "abort", 2, abort_job },
-	{ "wait", 0, wait_here },  { "fork", 0, fork_one }, { "lose", 0, lose },
-	{ "signals", 0, signals }, { "nested", 1, nested },
+	{ "whoami", 0, whoami },   { "fence", 1, fence },     { "values", 0, values },
+	{ "threads", 0, threads }, { "crash", 2, crash },     { "quit", 2, quit },
+	{ "give_up", 2, give_up }, { "leave", 1, leave },     { "late", 2, late },
+	{ "abort", 2, abort_job }, { "wait", 0, wait_here },  { "fork", 0, fork_one },
+	{ "lose", 0, lose },       { "signals", 0, signals }, { "nested", 1, nested },
 };
 
 int main(int argc, char **argv)

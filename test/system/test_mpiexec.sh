@@ -518,6 +518,11 @@ quit() {
 	need status_is 7
 	need err_has 'rank 2 \(pid .*\) exited with status 7; ending the job'
 }
+give_up() {
+	run -n 4 "$rt_job" give_up 2 7
+	need status_is 7
+	need err_has 'rank 2 \(pid .*\) exited with status 7; ending the job'
+}
 leave() {
 	run -n 4 "$rt_job" leave 3
 	status_is 1 && err_has 'rank 3 \(pid .*\) has left the job, but [123] of 4 ranks wait for it in a fence'
@@ -664,6 +669,7 @@ check 'a crash ends the job, with one message about it' crash
 check 'an exit before leaving the job ends it' quit
 check 'a fence that one rank cannot enter ends the job' leave
 check 'so does a rank that never joins' never_joined
+check 'exit(3) with a status other than 0, by a rank that has not left the job, ends it' give_up
 check 'an exit status after leaving the job ends nothing' late
 check 'an abort ends the job with its code, from any thread' aborted
 check 'programs of a rank one after the other are jobs of all ranks' one_after_another

@@ -48,6 +48,7 @@ struct conn {
 	int rank, appnum;
 	int world;              /* the number of the world it is in, or was last in */
 	bool joined, finalized; /* init and finalize were seen, in this world */
+	bool at_exit;           /* finalize came because the process exits */
 	bool gone;              /* will enter no fence any more */
 	bool in_fence;
 	bool multi; /* inside a command of several lines */
@@ -329,7 +330,7 @@ static void do_barrier_in(struct conn *conn)
 	}
 }
 
-static void do_finalize(struct conn *conn)
+static void do_finalize(struct conn *conn, const struct pmi1_msg *ask)
 {
 	struct world *world = conn->in_fence ? world_of(conn) : NULL;
 	struct pmi1_msg msg;
@@ -339,6 +340,7 @@ static void do_finalize(struct conn *conn)
 		world->n_in_fence--;
 	conn->in_fence = false;
 	conn->finalized = true;
+	conn->at_exit = pmi1_has(ask, PMI1_AT_EXIT);
 	pmi1_begin(&msg, PMI1_CMD_FINALIZE_ACK);
 	send_reply_line(conn, &msg);
 	check_stuck();
@@ -378,7 +380,7 @@ static void do_request(struct conn *conn, const struct pmi1_msg *ask)
 	case PMI1_CMD_BARRIER_IN:
 		return do_barrier_in(conn);
 	case PMI1_CMD_FINALIZE:
-		return do_finalize(conn);
+		return do_finalize(conn, ask);
 	case PMI1_CMD_ABORT:
 		return events->aborted(conn->rank,
 				       pmi1_has(ask, PMI1_EXITCODE) ? ask->num[PMI1_EXITCODE] : 1);
@@ -519,5 +521,5 @@ void pmi_server_gone(int rank)
 
 bool pmi_server_finalized(int rank)
 {
-	return conns[rank].finalized;
+	return conns[rank].finalized && !conns[rank].at_exit;
 }

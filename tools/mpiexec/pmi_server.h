@@ -34,7 +34,7 @@ void pmi_server_collect(int rank);
  * connection. */
 void pmi_server_gone(int rank);
 
-/* Has the rank sent finalize? */
+/* Has the rank left the job by itself, so that its exit status is no reason to end it? */
 bool pmi_server_finalized(int rank);
 
 #endif
