@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,17 +21,30 @@ static void write_line(const char *fmt, va_list args) __attribute__((format(prin
 static void write_line(const char *fmt, va_list args)
 {
 	int saved = errno;
-	char line[1024];
-	size_t room = sizeof(line) - 1; /* leaves room for the newline */
-	size_t len = (size_t)snprintf(line, room, "postern[%ld]: ", (long)getpid());
+	char brief[1024], *line = brief;
+	size_t room = sizeof(brief) - 1; /* leaves room for the newline */
+	size_t len = (size_t)snprintf(line, room, "postern[%ld]: ", (long)getpid()), whole;
+	va_list again;
 
+	va_copy(again, args);
 	errno = saved; /* fmt may say %m */
-	vsnprintf(line + len, room - len, fmt, args);
+	whole = len + (size_t)vsnprintf(line + len, room - len, fmt, args);
+	/* the remedy stands at the end, behind paths of any length */
+	if (whole >= room && (line = malloc(whole + 2))) {
+		memcpy(line, brief, len);
+		errno = saved;
+		vsnprintf(line + len, whole + 1 - len, fmt, again);
+	}
+	va_end(again);
+	if (!line)
+		line = brief;
 	len = strlen(line);
 	line[len++] = '\n';
 	/* if stderr is gone, there is nobody to tell */
 	if (write(STDERR_FILENO, line, len) < 0)
 		errno = saved;
+	if (line != brief)
+		free(line);
 	errno = saved;
 }
 
