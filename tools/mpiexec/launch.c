@@ -268,7 +268,8 @@ static int explain(const struct launch *what, const struct report *report)
 		say("cannot set the environment of rank %d: %m", what->rank);
 		break;
 	default:
-		say("cannot set up the files of rank %d: %m", what->rank);
+		say("cannot set up the files of rank %d: %m%s", what->rank,
+		    report->err == EMFILE ? "; raise `ulimit -n`" : "");
 	}
 	return STATUS_NOT_STARTED;
 }

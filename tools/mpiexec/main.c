@@ -4,6 +4,7 @@
  * mpiexec: starts the ranks of a job on this machine and speaks PMI-1 with them.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "tools/mpiexec/job.h"
@@ -28,8 +29,11 @@ int main(int argc, char **argv)
 	struct options opt;
 	int status;
 
-	if (fill_standard_files())
+	if (fill_standard_files()) {
+		fprintf(stderr, "mpiexec: cannot open /dev/null: %m; mount or make a /dev (mknod "
+				"/dev/null c 1 3)\n");
 		return 1;
+	}
 	if (!options_parse(&opt, argc, argv, &status))
 		return status;
 	status = job_run(&opt);

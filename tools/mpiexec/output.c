@@ -377,20 +377,22 @@ bool output_lost(void)
 
 void say(const char *fmt, ...)
 {
-	char text[1024] = "mpiexec: ";
-	size_t len = strlen(text);
+	static const char name[] = "mpiexec: ";
 	va_list args;
+	char *text;
 	int n;
 
+	/* of any length: the reason stands behind paths */
 	va_start(args, fmt);
-	n = vsnprintf(text + len, sizeof(text) - len - 1, fmt, args);
+	n = vasprintf(&text, fmt, args);
 	va_end(args);
 	if (n < 0)
 		return;
-	len += (size_t)n < sizeof(text) - len - 1 ? (size_t)n : sizeof(text) - len - 2;
-	text[len++] = '\n';
-	sink_put(&sinks[1], text, len);
+	sink_put(&sinks[1], name, sizeof(name) - 1);
+	sink_put(&sinks[1], text, (size_t)n);
+	sink_put(&sinks[1], "\n", 1);
 	sink_start(&sinks[1]);
+	free(text);
 }
 
 int say_refused(const char *call, int err)
