@@ -69,6 +69,8 @@ void mpi_node_segment_settle(const struct mpi_node_segment_key *note)
 		close(note->fd);
 }
 
+#define OTHER_PIDS "; where ranks have PID namespaces of their own (containers), start them in one"
+
 /* Returns a descriptor of another process. -1: errno and `why` have the reason. */
 static int descriptor_of(pid_t pid, int theirs)
 {
@@ -93,8 +95,8 @@ static int descriptor_of(pid_t pid, int theirs)
 			 "pidfd_getfd: %s",
 			 (int)pid, strerror(errno));
 	else
-		snprintf(why, sizeof(why), "the memory of process %d cannot be reached: %s: %s",
-			 (int)pid, path, strerror(err));
+		snprintf(why, sizeof(why), "the memory of process %d cannot be reached: %s: %s%s",
+			 (int)pid, path, strerror(err), err == ENOENT ? OTHER_PIDS : "");
 	return -1;
 }
 
@@ -112,14 +114,14 @@ void *mpi_node_segment_join(size_t bytes, const struct mpi_node_segment_key *not
 	if (fd < 0)
 		return NULL;
 	if (!base_shared_sound(fd, bytes))
-		snprintf(why, sizeof(why), "process %d offers other memory than it said",
+		snprintf(why, sizeof(why), "process %d offers other memory than it said" OTHER_PIDS,
 			 (int)note->pid);
 	else if (!(memory = base_shared_map(fd, 0, bytes)))
 		segment_failed("mapping shared memory", errno);
 	if (memory && *memory != note->token) {
 		mpi_node_segment_leave(memory, bytes);
 		memory = NULL;
-		snprintf(why, sizeof(why), "process %d is another one than was meant",
+		snprintf(why, sizeof(why), "process %d is another one than was meant" OTHER_PIDS,
 			 (int)note->pid);
 	}
 	close(fd);
