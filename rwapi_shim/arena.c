@@ -12,7 +12,7 @@
 
 #define LINE       64u
 #define PAGE       4096u
-#define LEAST      ((uint64_t)64 << 20)  /* bytes of address space that are worth a try */
+#define LEAST      ((uint64_t)16 << 20)  /* bytes of address space that are worth a try */
 #define COMMIT     ((uint64_t)1 << 20)   /* made usable at a time */
 #define GIVE_BACK  ((uint64_t)256 << 10) /* free parts of so many bytes need no memory */
 #define SLAB_PARTS 255

@@ -287,7 +287,7 @@ const char *rwapi_strerror(int error)
 	static const char *const text[] = {
 		[-RWAPI_OK] = "success",
 		[-RWAPI_EINVAL] = "bad argument, no such rank, or no address of this process",
-		[-RWAPI_ENOMEM] = "out of memory",
+		[-RWAPI_ENOMEM] = "out of memory or address space; see `ulimit -v`",
 		[-RWAPI_ESTATE] = "before rwapi_init, after rwapi_finalize, or rwapi_init again",
 		[-RWAPI_EPEER] = "the process has ended or cannot be reached",
 		[-RWAPI_EADDRESS] = "a write was refused: there is no such memory at its target",
