@@ -311,13 +311,18 @@ void pt_open(void)
 	pt_open_with(NULL, NULL);
 }
 
+static void add_faults(void)
+{
+	if (faults)
+		*faults += pt_stat(getpid(), PT_FAULTS);
+}
+
 void pt_close(void)
 {
 	if (!opened)
 		return;
 	pt_barrier();
-	if (faults)
-		*faults += pt_stat(getpid(), PT_FAULTS);
+	add_faults();
 	opened = false;
 	pt_ok(PtlNIFini(pt_ni));
 	PtlFini();
@@ -441,6 +446,8 @@ static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
 	choose_seed(run->name);
 	pthread_barrier_wait(&shared->barrier);
 	run_body(run->test->body);
+	if (!opened) /* by pt_open: a library may have opened Portals */
+		add_faults();
 	pt_close();
 	_exit(0);
 }
