@@ -5,8 +5,7 @@
  *
  * An endpoint has two locks, so that a thread that sends and one that receives do not meet: `tx`
  * guards the sending side, `rx` the receiving side. Order: dp_lib.lock, rx, tx, dp_lib.lookups.
- * No lock is held while a thread sleeps, but for dp_lib.lock and those of an endpoint that is
- * closed: its close waits until its messages are sent.
+ * No lock is held while a thread sleeps.
  *
  * Endpoints are never freed, only used again. A thread that holds a pointer locks the side it
  * needs and then checks that the descriptor still leads there.
@@ -207,6 +206,13 @@ struct dp_ep {
 	uint64_t plain_since;
 };
 
+/* Messages of a closed endpoint that are under way. */
+struct dp_left {
+	struct dp_left *next;
+	ptl_handle_eq_t eq;
+	unsigned int sending;
+};
+
 struct dp_node {
 	bool known;
 	ptl_nid_t address;
@@ -228,6 +234,7 @@ struct dp_lib {
 	uint64_t spin_ns;
 	_Atomic(_Atomic(struct dp_ep *) *) table[DP_PAGES];
 	struct dp_ep *open, *unused;
+	struct dp_left *left;
 
 	pthread_mutex_t lookups;
 	ptl_handle_eq_t lookup_eq;
@@ -331,9 +338,12 @@ void dp_see_shown(struct dp_ep *ep);
 /* Send a message now, or fail: EAGAIN, and *wait says for what. */
 enum dp_wait { DP_WAIT_NOT, DP_WAIT_LOOKUP, DP_WAIT_CREDIT, DP_WAIT_MEMORY };
 int dp_send_now(struct dp_ep *ep, const void *msg, int len, enum dp_wait *wait);
+/* Messages that are under way stay so. Requires dp_lib.lock, too. */
 void dp_send_close(struct dp_ep *ep);
-/* Forget messages that have been sent. */
-void dp_reap_sent(struct dp_ep *ep);
+/* Forget messages of closed endpoints that have been sent. Requires dp_lib.lock. */
+void dp_reap_left(void);
+/* Wait for those that have not, for a while only, as a target may be stopped. With no lock. */
+void dp_finish_left(void);
 
 /* ---- lookup.c -------------------------------------------------------------------------------- */
 

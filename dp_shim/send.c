@@ -115,23 +115,30 @@ void dp_target(int fd, int nid, int dpid)
 
 /* ---- messages that Portals does not keep ----------------------------------------------------- */
 
-void dp_reap_sent(struct dp_ep *ep)
+/* Free messages that have been sent. Returns how many, and takes their bytes off *bytes. */
+static unsigned int free_sent(ptl_handle_eq_t eq, size_t *bytes)
 {
+	unsigned int sent = 0;
 	ptl_event_t event[8];
 	int n;
 
-	if (ep->sent_eq == PTL_EQ_NONE)
-		return;
 	do {
-		PtlEQPollMany(&ep->sent_eq, 1, PTL_TIME_LOOK, NULL, event, 8, &n);
+		PtlEQPollMany(&eq, 1, PTL_TIME_LOOK, NULL, event, 8, &n);
 		for (int i = 0; i < n; i++) {
 			if (event[i].type != PTL_EVENT_SEND_END)
 				continue;
-			ep->sending--;
-			ep->sending_bytes -= event[i].md.length;
+			sent++;
+			*bytes -= event[i].md.length;
 			free(event[i].md.user_ptr);
 		}
 	} while (n == 8);
+	return sent;
+}
+
+static void reap_sent(struct dp_ep *ep)
+{
+	if (ep->sent_eq != PTL_EQ_NONE)
+		ep->sending -= free_sent(ep->sent_eq, &ep->sending_bytes);
 }
 
 /* Send a copy. 0, EAGAIN or ENOMEM. */
@@ -146,7 +153,7 @@ static int send_copy(struct dp_ep *ep, const struct dp_edge *e, const void *msg,
 		ep->sent_eq = PTL_EQ_NONE;
 		return ENOMEM;
 	}
-	dp_reap_sent(ep);
+	reap_sent(ep);
 	if (ep->sending >= SENDING_MOST || ep->sending_bytes >= SENDING_BYTES)
 		return EAGAIN;
 	md.start = malloc(length);
@@ -331,22 +338,62 @@ int dp_write(int fd, const void *msg, int len)
 
 /* ---- close ----------------------------------------------------------------------------------- */
 
-/* Send all that was written before the close: for a while only, as its target may be dead. */
-static void finish_sending(struct dp_ep *ep)
+void dp_reap_left(void)
+{
+	struct dp_left **at = &dp_lib.left, *l;
+	size_t bytes = 0;
+
+	while ((l = *at)) {
+		l->sending -= free_sent(l->eq, &bytes);
+		if (l->sending) {
+			at = &l->next;
+			continue;
+		}
+		*at = l->next;
+		PtlEQFree(l->eq);
+		free(l);
+	}
+}
+
+void dp_finish_left(void)
 {
 	const uint64_t until = dp_now_ms() + DP_FIRST_WAIT_MS;
+	ptl_handle_eq_t eq;
+	bool left;
 	int which;
 
-	for (dp_reap_sent(ep); ep->sending && dp_now_ms() < until; dp_reap_sent(ep))
-		PtlEQAwait(&ep->sent_eq, 1, 10, &which);
+	do {
+		pthread_mutex_lock(&dp_lib.lock);
+		dp_reap_left();
+		left = dp_lib.left;
+		if (left)
+			eq = dp_lib.left->eq;
+		pthread_mutex_unlock(&dp_lib.lock);
+		if (left)
+			PtlEQAwait(&eq, 1, 10, &which);
+	} while (left && dp_now_ms() < until);
+}
+
+/* Leave what is under way to the watching thread. */
+static void leave_sending(struct dp_ep *ep)
+{
+	struct dp_left *l;
+
+	reap_sent(ep);
+	if (ep->sent_eq == PTL_EQ_NONE)
+		return;
+	l = ep->sending ? malloc(sizeof(*l)) : NULL;
+	if (l) {
+		*l = (struct dp_left){ dp_lib.left, ep->sent_eq, ep->sending };
+		dp_lib.left = l;
+	} else if (!ep->sending) { /* else descriptors name the queue, and it stays */
+		PtlEQFree(ep->sent_eq);
+	}
 }
 
 void dp_send_close(struct dp_ep *ep)
 {
-	finish_sending(ep);
-	/* descriptors of what could not be sent still name the queue, and it stays */
-	if (ep->sent_eq != PTL_EQ_NONE && !ep->sending)
-		PtlEQFree(ep->sent_eq);
+	leave_sending(ep);
 	ep->sent_eq = PTL_EQ_NONE;
 	ep->sending = 0;
 	ep->sending_bytes = 0;

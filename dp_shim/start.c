@@ -174,6 +174,9 @@ static void end_library(void)
 	pthread_mutex_lock(&dp_lib.lock);
 	while (dp_lib.open)
 		dp_release(dp_lib.open);
+	pthread_mutex_unlock(&dp_lib.lock);
+	dp_finish_left();
+	pthread_mutex_lock(&dp_lib.lock);
 	atomic_store(&dp_lib.started, false);
 	dp_lib.child = true; /* nothing starts again */
 	/* another library that still has the interface open ends Portals itself */

@@ -29,6 +29,7 @@ enum {
 	FEW = 64, /* watched endpoints that are looked at every tick; more: every TICKS */
 	TICKS = 10,
 	AWAIT_MOST = 4096,
+	AWAIT_LEFT = 64, /* of these, queues of closed endpoints */
 	EPOLL_EVENTS = 32,
 	PLAIN_MOST = 16, /* plain writes of an endpoint in a round */
 	PLAIN_MS = 2,    /* until a plain write that has to wait is tried again */
@@ -139,6 +140,9 @@ static void check_all(struct round *r, bool all)
 	r->eqs[r->n++] = dp_lib.control_eq;
 	r->spinning = false;
 	pthread_mutex_lock(&dp_lib.lock);
+	dp_reap_left();
+	for (const struct dp_left *l = dp_lib.left; l && r->n < AWAIT_LEFT; l = l->next)
+		r->eqs[r->n++] = l->eq;
 	for (struct dp_ep *ep = dp_lib.open; ep; ep = ep->next) {
 		bool spins = atomic_load_explicit(&ep->state, memory_order_relaxed) == DP_SPINNING;
 

@@ -180,6 +180,46 @@ static void a_killed_peer_is_survived(void)
 	}
 }
 
+/* Send to the stopped process until the library takes no more, close, and talk to the third. */
+static void close_with_messages_under_way(void)
+{
+	static char bytes[DP_MAX_MESSAGE];
+	int fd = dp_opened_to(1, 2);
+
+	dp_send_value(fd, 1);
+	pt_until(*pt_word(0), 10);
+	kill(pt_os_pid(1), SIGSTOP);
+	pt_is(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	for (int i = 0; i < 1000 && dp_write(fd, bytes, sizeof(bytes)) > 0; i++)
+		continue;
+	dp_close(fd);
+	fd = dp_opened_to(1, 3);
+	dp_send_value(fd, 3);
+	*pt_word(1) = 1;
+	pt_until(*pt_word(2), 5); /* less than a lifetime of what is under way */
+	kill(pt_os_pid(1), SIGCONT);
+}
+
+static void a_close_waits_for_nobody(void)
+{
+	int fd = -1;
+
+	if (pt_rank > 0)
+		fd = dp_opened(pt_rank + 1);
+	pt_barrier();
+	if (pt_rank == 0) {
+		close_with_messages_under_way();
+	} else if (pt_rank == 1) {
+		dp_next_value(fd, 1);
+		*pt_word(0) = 1;
+	} else {
+		pt_until(*pt_word(1), 5);
+		dp_next_value(fd, 3);
+		*pt_word(2) = 1;
+	}
+	pt_barrier();
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 enum { MIXED = 100000 };
@@ -372,6 +412,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(a_target_opens_again_in_its_process, 1),
 	PT_CASE(a_sender_opens_again, 1),
 	PT_CASE(a_killed_peer_is_survived, 3),
+	PT_CASE(a_close_waits_for_nobody, 3),
 	PT_CASE(each_message_is_had_once, 1),
 	PT_CASE(a_reader_learns_of_the_close, 1),
 	PT_CASE(two_threads_share_a_descriptor, 2),
