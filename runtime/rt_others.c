@@ -142,15 +142,16 @@ static bool is_of_rank(pid_t pid, int fd)
  * is then empty. */
 static bool socket_of(pid_t pid, int fd, char name[NAME_SIZE])
 {
-	char path[64];
+	char path[64], text[NAME_SIZE];
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	n = readlink(path, name, NAME_SIZE - 1);
-	if (n < 0 || strncmp(name, "socket:", 7))
-		n = 0;
-	name[n] = '\0';
-	return n;
+	n = readlink(path, text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	if (strncmp(text, "socket:", 7))
+		text[0] = '\0';
+	snprintf(name, NAME_SIZE, "%s", text);
+	return *text;
 }
 
 /* Does the process keep that file from the processes it starts? */
