@@ -20,8 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <time.h>
 
+#include "base/cpu.h"
 #include "dp_shim/dp_wire.h"
 #include <dp.h>
 
@@ -251,15 +251,6 @@ struct dp_lib {
 };
 
 extern struct dp_lib dp_lib;
-
-/* To some ms, and cheap. */
-static inline uint64_t dp_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
-}
 
 /* ---- start.c, nodes.c ------------------------------------------------------------------------ */
 

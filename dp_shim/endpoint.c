@@ -153,7 +153,7 @@ static int claim_again(struct dp_ep *ep, uint32_t dpid)
 		return -1;
 	if (sweep_closed() && claim_dpid(ep, dpid) == 0)
 		return 0;
-	while (errno == EADDRINUSE && dp_now_ms() - dp_lib.forked_at < CHILD_MS) {
+	while (errno == EADDRINUSE && base_now_ms() - dp_lib.forked_at < CHILD_MS) {
 		usleep(1000);
 		if (claim_dpid(ep, dpid) == 0)
 			return 0;

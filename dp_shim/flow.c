@@ -140,7 +140,7 @@ void dp_credit_close(struct dp_ep *ep)
 /* A sender that asks has nothing left, so that those that wait hold nothing that others need. */
 static void ask_for_credit(const struct dp_ep *ep, struct dp_edge *e, uint64_t need)
 {
-	const uint64_t now = dp_now_ms();
+	const uint64_t now = base_now_ms();
 	const struct dp_control c = { .kind = DP_CONTROL_ASK,
 				      .to = e->dpid,
 				      .target = (uint32_t)e->instance,
@@ -278,7 +278,7 @@ static void forget_flow(struct dp_ep *ep, struct dp_sender *s)
 /* Others wait: what is not spent shall come back, and what dead senders have. */
 static void ask_back(struct dp_ep *ep)
 {
-	const uint64_t now = dp_now_ms();
+	const uint64_t now = base_now_ms();
 
 	for (struct dp_sender *s = ep->flows; s; s = s->next_flow) {
 		const struct dp_control c = { .kind = DP_CONTROL_TAKE,

@@ -137,7 +137,7 @@ static void use_answer(struct lookup *l, const ptl_event_t *event)
 		p->open = p->answered = true;
 		p->record = r;
 		p->process = l->process;
-		p->answered_at = dp_now_ms();
+		p->answered_at = base_now_ms();
 	} else if (same) {
 		p->open = false;
 		p->asked_at = 0;

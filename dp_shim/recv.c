@@ -17,7 +17,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "base/cpu.h"
 #include "dp_shim/core.h"
 
 enum {

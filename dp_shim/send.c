@@ -108,7 +108,7 @@ void dp_target(int fd, int nid, int dpid)
 	}
 	ep->target = e;
 	/* named anew: an answer older than this is asked for again with the next message */
-	if (e && e->checked_at && dp_now_ms() - e->checked_at > DP_REFRESH_MS / 2)
+	if (e && e->checked_at && base_now_ms() - e->checked_at > DP_REFRESH_MS / 2)
 		e->checked_at -= DP_REFRESH_MS;
 	pthread_mutex_unlock(&ep->tx);
 }
@@ -244,7 +244,7 @@ int dp_send_now(struct dp_ep *ep, const void *msg, int len, enum dp_wait *wait)
 	*wait = DP_WAIT_NOT;
 	if (__builtin_expect(err || !e, 0))
 		return err;
-	now = dp_now_ms();
+	now = base_now_ms();
 	if (__builtin_expect(!e->known || now - e->checked_at >= DP_REFRESH_MS, 0))
 		refresh_edge(ep, e, now);
 	if (__builtin_expect(!e->known, 0)) {
@@ -300,13 +300,13 @@ static bool is_nonblocking_now(int fd)
 static int send_later(struct dp_ep *ep, int fd, const void *msg, int len, enum dp_wait wait)
 {
 	const struct dp_edge *e = ep->target;
-	const uint64_t until = dp_now_ms() + DP_FIRST_WAIT_MS;
+	const uint64_t until = base_now_ms() + DP_FIRST_WAIT_MS;
 	int err = EAGAIN;
 
 	if (is_nonblocking_now(fd))
 		return EAGAIN;
 	while (err == EAGAIN) {
-		if (wait == DP_WAIT_LOOKUP && dp_now_ms() >= until)
+		if (wait == DP_WAIT_LOOKUP && base_now_ms() >= until)
 			return EHOSTUNREACH;
 		wait_to_send(ep, wait);
 		if (!dp_is_still(ep, fd))
@@ -357,7 +357,7 @@ void dp_reap_left(void)
 
 void dp_finish_left(void)
 {
-	const uint64_t until = dp_now_ms() + DP_FIRST_WAIT_MS;
+	const uint64_t until = base_now_ms() + DP_FIRST_WAIT_MS;
 	ptl_handle_eq_t eq;
 	bool left;
 	int which;
@@ -371,7 +371,7 @@ void dp_finish_left(void)
 		pthread_mutex_unlock(&dp_lib.lock);
 		if (left)
 			PtlEQAwait(&eq, 1, 10, &which);
-	} while (left && dp_now_ms() < until);
+	} while (left && base_now_ms() < until);
 }
 
 /* Leave what is under way to the watching thread. */

@@ -193,7 +193,7 @@ static void dp_before_fork(void)
 
 static void dp_after_fork(void)
 {
-	dp_lib.forked_at = dp_now_ms();
+	dp_lib.forked_at = base_now_ms();
 	pthread_mutex_unlock(&dp_lib.lock);
 }
 

@@ -206,7 +206,7 @@ static bool send_plain_write(struct dp_ep *ep)
 	int err = dp_send_now(ep, ep->plain, ep->plain_length, &wait);
 
 	if (err == EAGAIN &&
-	    (wait != DP_WAIT_LOOKUP || dp_now_ms() - ep->plain_since < DP_FIRST_WAIT_MS))
+	    (wait != DP_WAIT_LOOKUP || base_now_ms() - ep->plain_since < DP_FIRST_WAIT_MS))
 		return false;
 	if (err)
 		atomic_fetch_add(&ep->unsent, 1);
@@ -237,7 +237,7 @@ static bool take_plain_write(struct dp_ep *ep)
 	if (n < 0 || (n == 0 && at_end(ep)))
 		return false;
 	ep->plain_length = n > DP_MAX_MESSAGE ? DP_MAX_MESSAGE + 1 : (int)n;
-	ep->plain_since = dp_now_ms();
+	ep->plain_since = base_now_ms();
 	return true;
 }
 
