@@ -180,6 +180,43 @@ static void a_killed_peer_is_survived(void)
 	}
 }
 
+/* The second process writes to both others and is killed at some moment; they go on. */
+static void others_go_on_when_one_is_killed(void)
+{
+	int fd = dp_opened(pt_rank + 1), on = 1;
+	unsigned int us = (unsigned int)(pt_now() * 1e6) % 20000;
+
+	pt_expect_killed(1);
+	pt_is(dp_ctl(fd, DP_FLOW, &on), 0);
+	pt_barrier();
+	if (pt_rank == 1) {
+		for (uint64_t i = 0;; i++) {
+			dp_target(fd, 0, i % 2 ? 1 : 3);
+			dp_send_value(fd, UINT64_MAX);
+		}
+	}
+	dp_target(fd, 0, pt_rank ? 1 : 3);
+	for (uint64_t i = 0; i < 3000; i++) {
+		uint64_t value;
+		char *at;
+
+		if (pt_rank == 0 && i == 20) {
+			usleep(us);
+			kill(pt_os_pid(1), SIGKILL);
+		}
+		if (pt_rank == 0)
+			dp_send_value(fd, i);
+		do {
+			pt_is(dp_read(fd, &at), 8);
+			memcpy(&value, at, sizeof(value));
+			pt_is(dp_fsync(fd, 1), 1);
+		} while (value == UINT64_MAX);
+		pt_is(value, i);
+		if (pt_rank == 2)
+			dp_send_value(fd, i);
+	}
+}
+
 /* Send to the stopped process until the library takes no more, close, and talk to the third. */
 static void close_with_messages_under_way(void)
 {
@@ -412,6 +449,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(a_target_opens_again_in_its_process, 1),
 	PT_CASE(a_sender_opens_again, 1),
 	PT_CASE(a_killed_peer_is_survived, 3),
+	PT_CASE(others_go_on_when_one_is_killed, 3),
 	PT_CASE(a_close_waits_for_nobody, 3),
 	PT_CASE(each_message_is_had_once, 1),
 	PT_CASE(a_reader_learns_of_the_close, 1),
