@@ -49,6 +49,31 @@ static int64_t spin_of_config(void)
 	return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) > 1 ? SPIN_NS : 0;
 }
 
+/* Settings of MX or Open-MX that change nothing here, and what does. Those whose effect nobody
+ * could see are accepted in silence. */
+static void hint_at_settings(void)
+{
+	static const struct {
+		const char *name[3], *remedy;
+	} without_effect[] = {
+		{ { "OMX_DISABLE_SHARED", "MX_DISABLE_SHMEM", "MX_DISABLE_SHARED" },
+		  "PTL_NAL names the transports" },
+		{ { "OMX_SHARED_RNDV_THRESHOLD" }, "OMX_RNDV_THRESHOLD is that of all partners" },
+		{ { "OMX_WAITSPIN" }, "PTL_SPIN_US says how long waits spin" },
+		{ { "OMX_WAITINTR" }, "waits go on after signals" },
+		{ { "OMX_RESENDS_MAX", "MX_MAX_RETRIES" },
+		  "PTL_NET_DEAD_MS says when a silent host is given up" },
+		{ { "OMX_ZOMBIE_SEND", "MX_ZOMBIE_SEND", "MX_ZOMBIE" },
+		  "mx_issend completes with its receive" },
+	};
+
+	for (size_t i = 0; i < sizeof(without_effect) / sizeof(without_effect[0]); i++)
+		for (int k = 0; k < 3 && without_effect[i].name[k]; k++)
+			if (base_config_env(without_effect[i].name[k]))
+				base_warn("MX: %s changes nothing here: %s",
+					  without_effect[i].name[k], without_effect[i].remedy);
+}
+
 void mxs_configure(void)
 {
 	const char *ids = base_config_env("OMX_CTXIDS");
@@ -66,6 +91,7 @@ void mxs_configure(void)
 	}
 	mxs.first_pid = (uint32_t)base_config()->ptl_mx_pid;
 	mxs.spin_ns = spin_of_config();
+	hint_at_settings();
 }
 
 uint32_t mxs_boards(void)

@@ -80,6 +80,46 @@ static void the_default_handler_ends_the_process(void)
 	mxc_is(child_of_default("MX_ERRORS_ARE_FATAL", "0"), 0);
 }
 
+/* A child that opens an endpoint with this setting says the hint; NULL: nothing. */
+static void open_says(const char *name, const char *hint)
+{
+	char said[2000];
+	ssize_t n = 0, got;
+	int out[2], status;
+	pid_t pid;
+
+	fflush(stdout);
+	mxc_is(pipe(out), 0);
+	pid = fork();
+	if (!pid) {
+		mx_endpoint_t ep;
+
+		dup2(out[1], 2);
+		setenv(name, "1", 1);
+		mxc_ok(mx_init());
+		mxc_ok(mx_open_endpoint(0, 60, 1, NULL, 0, &ep));
+		mxc_ok(mx_close_endpoint(ep));
+		mxc_ok(mx_finalize());
+		_exit(0);
+	}
+	close(out[1]);
+	while ((got = read(out[0], said + n, sizeof(said) - 1 - (size_t)n)) > 0)
+		n += got;
+	said[n] = '\0';
+	close(out[0]);
+	mxc_is(waitpid(pid, &status, 0), pid);
+	mxc_is(status, 0);
+	mxc_true(hint ? strstr(said, name) && strstr(said, hint) : !n);
+}
+
+static void settings_without_effect_have_a_hint(void)
+{
+	open_says("OMX_DISABLE_SHARED", "PTL_NAL");
+	open_says("MX_MAX_RETRIES", "PTL_NET_DEAD_MS");
+	open_says("OMX_WAITSPIN", "PTL_SPIN_US");
+	open_says("MX_MONOTHREAD", NULL);
+}
+
 static void init_takes_the_versions_it_knows(void)
 {
 	mxc_is(mx__init_api(0), MX_BAD_LIB_VERSION);
@@ -426,6 +466,7 @@ static void ids_are_unique_without_descriptors(void)
 static const struct mxc_case cases[] = {
 	MXC_CASE(nothing_works_before_init),
 	MXC_CASE(the_default_handler_ends_the_process),
+	MXC_CASE(settings_without_effect_have_a_hint),
 	MXC_CASE(init_takes_the_versions_it_knows),
 	MXC_CASE(handlers_see_each_error_and_have_the_last_word),
 	MXC_CASE(bad_arguments_have_their_codes),
