@@ -158,6 +158,8 @@ static void connect_answered(struct mxs_request *r, const struct mxs_record *rec
 		mxs_doom(r, MX_STATUS_NO_RESOURCES);
 		return;
 	}
+	if (p->known)
+		mxs_partner_granted(p, record);
 	mxs_partner_learn(p, record);
 	r->status.source = mxs_addr(p);
 	mxs_doom(r, MX_STATUS_SUCCESS);
@@ -176,9 +178,10 @@ static void check_partner(struct mxs_partner *p, const struct mxs_record *record
 		mxs_partner_fail(p, MX_STATUS_ENDPOINT_UNREACHABLE);
 	else if (record->answer != MXS_ANSWER_OK)
 		mxs_partner_fail(p, MX_STATUS_ENDPOINT_CLOSED);
-	else if ((record->session & MXS_TAG_MASK) != p->tag ||
-		 (p->session && p->session != record->session))
+	else if (!mxs_partner_has_session(p, record->session))
 		mxs_partner_fail(p, MX_STATUS_BAD_SESSION);
+	else if (p->known)
+		mxs_partner_granted(p, record);
 	else
 		mxs_partner_learn(p, record);
 	mxs_queue_run(p);

@@ -49,10 +49,24 @@ enum {
 	MXS_ARMED_MOST = 400,      /* receives that wait in Portals */
 	MXS_NEWCOMER_SLOTS = 2,
 	MXS_NEWCOMER_BYTES = 4096,
-	MXS_CLASSES = 8, /* masks of receives that have a table */
+	MXS_NEWCOMERS = 256,    /* who connect and may send without asking again */
+	MXS_TICKETS = 192,      /* slots for those who ask by id: responders, and late ones */
+	MXS_MANY_TICKETS = 32,  /* are exposed at once when they are free */
+	MXS_TICKET_ENTRIES = 8, /* entries of records with a slot for those who ask by id */
+	MXS_CLASSES = 8,        /* masks of receives that have a table */
 	MXS_BUCKETS = 1024,
 	MXS_CHUNK = 256, /* requests made at a time */
 	MXS_CHUNKS = 16384,
+};
+
+/* Entries of the connect portal, in the order of making: the last one is looked at first. */
+enum mxs_exposed {
+	MXS_EXPOSED_BAD_KEY,
+	MXS_EXPOSED_KEY_LATE,
+	MXS_EXPOSED_KEY,
+	MXS_EXPOSED_ID_LATE,
+	MXS_EXPOSED_LIFE,
+	MXS_ASK_ENTRIES
 };
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -105,11 +119,13 @@ struct mxs_board {
 struct mxs_partner {
 	struct mxs_endpoint *ep;
 	struct mxs_partner *next; /* of its bucket */
-	uint32_t index;           /* in the table of addresses */
+	bool entered;             /* in the table of addresses, and so for ever */
+	uint32_t index;           /* there */
 	uint32_t check;           /* of addresses */
 	ptl_process_id_t id;
 	uint32_t eid, tag;
 	uint32_t session; /* 0: known by its tag only, from a message */
+	uint32_t life;    /* as its messages tell it; UINT32_MAX: none has */
 	uint32_t portal;
 	bool known;            /* its record is here */
 	bool asked;            /* its record has been asked for */
@@ -122,6 +138,8 @@ struct mxs_partner {
 	uint32_t share_slots, share_bytes, got_slots, got_bytes, said_slots, said_bytes;
 	bool met;               /* it has sent something */
 	bool shared;            /* and was given a share, if there was one */
+	bool late;              /* it lets us send one message at a time, which we ask for */
+	uint64_t asked_ms;      /* when we did */
 	struct mxs_link due;    /* in the list of those that are told more */
 	struct mxs_link queue;  /* sends that wait for credit, room or the record */
 	struct mxs_link ops;    /* requests that wait for its answer */
@@ -215,10 +233,16 @@ struct mxs_endpoint {
 	/* Portals */
 	ptl_pt_index_t portal;
 	ptl_handle_eq_t eq[3]; /* data, own, of the thread that sleeps in Portals */
-	ptl_handle_me_t anchor, header_me, control_me, wake_me, ask_me[3];
+	ptl_handle_me_t anchor, header_me, control_me, wake_me, ask_me[MXS_ASK_ENTRIES];
+	struct {
+		ptl_handle_me_t me;
+		ptl_handle_md_t md;
+	} ticket[MXS_TICKET_ENTRIES];
 	struct mxs_block *block;
 	uint32_t blocks;
-	unsigned char record[MXS_RECORD_BYTES], bad_key[MXS_RECORD_BYTES];
+	unsigned char record[MXS_RECORD_BYTES], ticket_record[MXS_RECORD_BYTES];
+	unsigned char no_slots[MXS_RECORD_BYTES], bad_key[MXS_RECORD_BYTES];
+	uint32_t tickets;           /* slots that those who ask by id may have in addition */
 	char data_tag, control_tag; /* their addresses are user_ptr of descriptors */
 	uint32_t room;              /* events of eq[1] that are not reserved */
 
@@ -254,7 +278,7 @@ struct mxs_endpoint {
 	/* partners */
 	struct mxs_partner *self;
 	struct mxs_partner **partner_bucket;
-	uint32_t partners, met, shares;
+	uint32_t partners, newcomers, shares;
 	struct mxs_link credit_due, active;
 	struct mxs_done_answer *answers; /* answers to senders that are to be given */
 	uint32_t nanswers, answers_room;
@@ -357,8 +381,9 @@ mx_request_t mxs_request_handle(const struct mxs_request *r);
 struct mxs_request *mxs_request_of(struct mxs_endpoint *ep, mx_request_t handle);
 /* The endpoint, locked, of a request's handle; for calls that are not given it. */
 struct mxs_endpoint *mxs_enter_by_request(mx_request_t handle);
-/* Copies the list. MX_SUCCESS, MX_BAD_SEG_*, MX_NO_RESOURCES. */
-mx_return_t mxs_request_segments(struct mxs_request *r, const mx_segment_t *segs, uint32_t nsegs);
+/* Makes a request with a copy of the list. MX_SUCCESS, MX_BAD_SEG_*, MX_NO_RESOURCES. */
+mx_return_t mxs_request_begin(struct mxs_endpoint *ep, enum mxs_type type, const mx_segment_t *segs,
+			      uint32_t nsegs, struct mxs_request **request);
 void mxs_complete(struct mxs_request *r, mx_status_code_t code);
 void mxs_scatter(struct mxs_request *r, const void *data, uint32_t bytes);
 void mxs_gather(const struct mxs_request *r, char *to);
@@ -387,8 +412,15 @@ struct mxs_partner *mxs_partner_get(struct mxs_endpoint *ep, ptl_process_id_t id
 /* The partner that has exposed this record; one of another life with its tag is replaced. */
 struct mxs_partner *mxs_partner_of_record(struct mxs_endpoint *ep, ptl_process_id_t id,
 					  const struct mxs_record *record);
+/* The partner that has sent a message, made if need be. NULL: out of memory. */
+struct mxs_partner *mxs_partner_of_message(struct mxs_endpoint *ep, ptl_process_id_t id,
+					   const struct mxs_header *h);
+/* Is this its session, as far as is known? */
+bool mxs_partner_has_session(const struct mxs_partner *p, uint32_t session);
 void mxs_partner_learn(struct mxs_partner *p, const struct mxs_record *record);
 void mxs_partner_fail(struct mxs_partner *p, mx_status_code_t code);
+/* Its record has come again, for one who asked for a slot. */
+void mxs_partner_granted(struct mxs_partner *p, const struct mxs_record *record);
 /* A request begins to wait for the partner. */
 void mxs_partner_wait(struct mxs_partner *p, struct mxs_link *list, struct mxs_request *r);
 /* The partner with this tag, if it is known and lives; makes and changes nothing. */
@@ -407,7 +439,10 @@ void mxs_credit_message(struct mxs_partner *p);
 void mxs_credit_bytes(struct mxs_partner *p, uint32_t bytes);
 void mxs_credits_send(struct mxs_endpoint *ep);
 bool mxs_credit_withheld(const struct mxs_endpoint *ep, uint32_t bytes);
-void mxs_record_refresh(struct mxs_endpoint *ep);
+/* Makes the records that are exposed. */
+void mxs_records_make(struct mxs_endpoint *ep);
+/* Exposes slots that have become free to those who ask by id. */
+void mxs_tickets_give(struct mxs_endpoint *ep);
 
 /* ---- sends: mx_send.c ------------------------------------------------------------------------ */
 

@@ -3,9 +3,14 @@
  *
  * Credit: slots of the data queue and bytes of blocks that partners may use unasked.
  *
- *   newcomers   2 messages and 4 KiB each, which the record of a connect says; 1 message, whose
- *               bytes are read, when 512 partners have sent
- *   partners    the first 8 that send: 128 messages and 128 KiB; 56 more: 16 messages, 64 KiB
+ *   newcomers   256 that connect: 2 messages and 4 KiB, which the record says. It is exposed
+ *               that many times, so that any number may connect before one sends
+ *   tickets     192 of 1 message and 4 KiB, for those who ask by id: who answer, and late ones
+ *   partners    the first 8 that send: 128 messages and 128 KiB; 56 more: 16 messages, 64 KiB;
+ *               64 more: 2 messages, 4 KiB; all others are late: a ticket for each message
+ *
+ * A ticket whose message has come is exposed again. Partners ask for one with a message in hand, so
+ * no idle partner keeps any.
  *
  * Blocks for a share are attached before the partner is told. A block takes 32 KiB at least before
  * it has no room for one more message. Both counters only grow; they are told at half a share. A
@@ -20,8 +25,7 @@
 #define KEEP_MOST    (UINT64_C(64) << 20) /* bytes that wait without holding credit back */
 #define FULL_SHARES  8u
 #define FAR_PARTNERS 64u
-/* partners that the queue has two slots for, and the first blocks 4 KiB */
-#define NEWCOMERS 512u
+#define SMALL_SHARES 64u /* partners with a newcomer's share for good */
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
@@ -91,19 +95,21 @@ static void learn_credit(struct mxs_partner *p)
 void mxs_credit_message(struct mxs_partner *p)
 {
 	p->got_slots++;
+	if (!p->met || !p->share_slots)
+		p->ep->tickets++;
 	if (!p->met) {
 		p->met = true;
-		p->ep->met++;
 		learn_credit(p);
 	}
-	if (p->got_slots + p->share_slots - p->said_slots >= (p->share_slots + 1) / 2)
+	if (p->share_slots &&
+	    p->got_slots + p->share_slots - p->said_slots >= (p->share_slots + 1) / 2)
 		learn_credit(p);
 }
 
 void mxs_credit_bytes(struct mxs_partner *p, uint32_t bytes)
 {
 	p->got_bytes += bytes;
-	if (p->got_bytes + p->share_bytes - p->said_bytes >= p->share_bytes / 2)
+	if (p->share_bytes && p->got_bytes + p->share_bytes - p->said_bytes >= p->share_bytes / 2)
 		learn_credit(p);
 }
 
@@ -114,8 +120,10 @@ static void give_share(struct mxs_endpoint *ep, struct mxs_partner *p)
 
 	p->shared = true;
 	if (ep->shares >= FAR_PARTNERS) {
-		if (ep->met > NEWCOMERS)
-			p->share_bytes = 0;
+		if (ep->newcomers >= SMALL_SHARES)
+			p->share_slots = p->share_bytes = 0;
+		else
+			ep->newcomers++;
 		return;
 	}
 	if (ep->shares >= FULL_SHARES) {
@@ -129,18 +137,61 @@ static void give_share(struct mxs_endpoint *ep, struct mxs_partner *p)
 	p->share_bytes = bytes;
 }
 
-void mxs_record_refresh(struct mxs_endpoint *ep)
+static void make_record(const struct mxs_endpoint *ep, unsigned char *bytes, uint32_t slots,
+			uint32_t may_bytes)
 {
 	const struct mxs_record record = {
 		.answer = MXS_ANSWER_OK,
 		.eid = ep->eid,
 		.session = ep->session,
 		.portal = ep->portal,
-		.slots = ep->met < NEWCOMERS ? MXS_NEWCOMER_SLOTS : 1,
-		.bytes = ep->met < NEWCOMERS ? MXS_NEWCOMER_BYTES : 0,
+		.slots = slots,
+		.bytes = may_bytes,
 	};
 
-	mxs_record_encode(&record, ep->record);
+	mxs_record_encode(&record, bytes);
+}
+
+void mxs_records_make(struct mxs_endpoint *ep)
+{
+	make_record(ep, ep->record, MXS_NEWCOMER_SLOTS, MXS_NEWCOMER_BYTES);
+	make_record(ep, ep->ticket_record, 1, MXS_NEWCOMER_BYTES);
+	make_record(ep, ep->no_slots, 0, 0);
+}
+
+/* Is an entry used up, which unlinks it? */
+static bool is_used_up(ptl_handle_me_t me, ptl_handle_md_t md)
+{
+	ptl_md_t now;
+
+	return me == PTL_INVALID_HANDLE || PtlMDUpdate(md, &now, NULL, PTL_EQ_NONE) != PTL_OK;
+}
+
+void mxs_tickets_give(struct mxs_endpoint *ep)
+{
+	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = {
+		.start = ep->ticket_record,
+		.length = MXS_RECORD_BYTES,
+		.threshold = (int)ep->tickets,
+		.options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE |
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE,
+		.eq_handle = PTL_EQ_NONE,
+	};
+	int i = 0;
+
+	while (i < MXS_TICKET_ENTRIES && !is_used_up(ep->ticket[i].me, ep->ticket[i].md))
+		i++;
+	if (!ep->tickets || i == MXS_TICKET_ENTRIES)
+		return;
+	ep->ticket[i].me = PTL_INVALID_HANDLE;
+	/* before the answer that promises nothing */
+	if (PtlMEMDAttach(ep->board->ni, MXS_PT_CONNECT, any, mxs_ask_bits(MXS_ASK_ID, ep->eid, 0),
+			  0, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &ep->ticket[i].me,
+			  &ep->ticket[i].md) == PTL_OK)
+		ep->tickets = 0;
+	else
+		ep->ticket[i].me = PTL_INVALID_HANDLE;
 }
 
 void mxs_credits_send(struct mxs_endpoint *ep)
@@ -154,8 +205,6 @@ void mxs_credits_send(struct mxs_endpoint *ep)
 		mxs_list_remove(&p->due);
 		if (!p->shared)
 			give_share(ep, p);
-		if (ep->met == NEWCOMERS)
-			mxs_record_refresh(ep);
 		c.a = p->got_slots + p->share_slots;
 		c.b = p->got_bytes + p->share_bytes;
 		p->said_slots = c.a;

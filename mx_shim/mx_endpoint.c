@@ -97,35 +97,51 @@ void mxs_leave(struct mxs_endpoint *ep)
 static const ptl_process_id_t anybody = { PTL_NID_ANY, PTL_PID_ANY };
 
 static int expose_record(struct mxs_endpoint *ep, unsigned char *record, enum mxs_ask ask,
-			 uint32_t key, ptl_match_bits_t ignore, ptl_handle_me_t *me)
+			 uint32_t key, ptl_match_bits_t ignore, int most, ptl_handle_me_t *me)
 {
+	const ptl_unlink_t unlink = most == PTL_MD_THRESH_INF ? PTL_RETAIN : PTL_UNLINK;
 	ptl_md_t md = {
 		.start = record,
 		.length = MXS_RECORD_BYTES,
-		.threshold = PTL_MD_THRESH_INF,
+		.threshold = most,
 		.options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE |
 			   PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE,
 		.eq_handle = PTL_EQ_NONE,
 	};
 
 	return PtlMEMDAttach(ep->board->ni, MXS_PT_CONNECT, anybody,
-			     mxs_ask_bits(ask, ep->eid, key), ignore, PTL_RETAIN, PTL_INS_BEFORE,
-			     md, PTL_RETAIN, me, NULL);
+			     mxs_ask_bits(ask, ep->eid, key), ignore, unlink, PTL_INS_BEFORE, md,
+			     unlink, me, NULL);
 }
 
-/* The last one is looked at first: the right key before any key. */
+/* Answers that promise slots are given so many times only, and then those that promise none. */
 static int expose_records(struct mxs_endpoint *ep)
 {
+	const struct {
+		unsigned char *record;
+		enum mxs_ask ask;
+		uint32_t key;
+		ptl_match_bits_t ignore;
+		int most;
+	} exposed[MXS_ASK_ENTRIES] = {
+		[MXS_EXPOSED_BAD_KEY] = { ep->bad_key, MXS_ASK_KEY, 0, UINT32_MAX,
+					  PTL_MD_THRESH_INF },
+		[MXS_EXPOSED_KEY_LATE] = { ep->no_slots, MXS_ASK_KEY, ep->key, 0,
+					   PTL_MD_THRESH_INF },
+		[MXS_EXPOSED_KEY] = { ep->record, MXS_ASK_KEY, ep->key, 0, MXS_NEWCOMERS },
+		[MXS_EXPOSED_ID_LATE] = { ep->no_slots, MXS_ASK_ID, 0, 0, PTL_MD_THRESH_INF },
+		[MXS_EXPOSED_LIFE] = { ep->no_slots, MXS_ASK_LIFE, 0, 0, PTL_MD_THRESH_INF },
+	};
 	const struct mxs_record bad = { .answer = MXS_ANSWER_BAD_KEY };
-	int err;
+	int err = PTL_OK;
 
 	mxs_record_encode(&bad, ep->bad_key);
-	mxs_record_refresh(ep);
-	err = expose_record(ep, ep->bad_key, MXS_ASK_KEY, 0, UINT32_MAX, &ep->ask_me[0]);
-	if (err == PTL_OK)
-		err = expose_record(ep, ep->record, MXS_ASK_KEY, ep->key, 0, &ep->ask_me[1]);
-	if (err == PTL_OK)
-		err = expose_record(ep, ep->record, MXS_ASK_ID, 0, 0, &ep->ask_me[2]);
+	mxs_records_make(ep);
+	for (int i = 0; i < MXS_ASK_ENTRIES && err == PTL_OK; i++)
+		err = expose_record(ep, exposed[i].record, exposed[i].ask, exposed[i].key,
+				    exposed[i].ignore, exposed[i].most, &ep->ask_me[i]);
+	ep->tickets = MXS_TICKETS;
+	mxs_tickets_give(ep);
 	return err;
 }
 
@@ -160,19 +176,24 @@ static int take_wakes(struct mxs_endpoint *ep)
 			     PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &ep->wake_me, NULL);
 }
 
-/* Chooses a portal that nothing uses, another one each time. With the process's lock. */
+/* Chooses a portal that nothing uses, and none that endpoints shortly before had: a long message
+ * for one of those would go to a receive of this one. With the process's lock. */
 static bool choose_portal(struct mxs_endpoint *ep)
 {
 	const uint32_t portals = MXS_PT_DATA_LAST - MXS_PT_DATA_FIRST + 1;
-	uint32_t first = ep->session / 7;
+	static uint32_t last;
 
-	for (uint32_t i = 0; i < portals; i++) {
-		ptl_pt_index_t portal = MXS_PT_DATA_FIRST + (first + i) % portals;
+	if (!last)
+		last = ep->session >> MXS_TAG_BITS; /* by chance: it may be a process's next life */
+	for (uint32_t i = 1; i <= portals; i++) {
+		ptl_pt_index_t portal =
+			MXS_PT_DATA_FIRST + (last - MXS_PT_DATA_FIRST + i) % portals;
 		ptl_sr_value_t entries;
 
 		if (PtlNIStatus(ep->board->ni, PTL_SR_MLIST_LEN(portal), &entries) == PTL_OK &&
 		    !entries) {
 			ep->portal = portal;
+			last = portal;
 			return true;
 		}
 	}
@@ -244,8 +265,10 @@ static bool drop_entries(struct mxs_endpoint *ep)
 	bool all = true;
 	struct mxs_link *l;
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < MXS_ASK_ENTRIES; i++)
 		all &= drop_entry(&ep->ask_me[i]);
+	for (int i = 0; i < MXS_TICKET_ENTRIES; i++)
+		all &= drop_entry(&ep->ticket[i].me);
 	all &= drop_entry(&ep->wake_me);
 	all &= drop_entry(&ep->control_me);
 	for (l = ep->pending.next; l != &ep->pending; l = l->next)
@@ -429,10 +452,28 @@ static void reset_lists(struct mxs_endpoint *ep)
 	ep->numbers = 0;
 	ep->kept_bytes = 0;
 	ep->copies = 0;
-	ep->met = ep->shares = ep->nanswers = ep->answers_room = 0;
+	ep->newcomers = ep->shares = ep->nanswers = ep->answers_room = 0;
 	ep->timeout_ms = ep->timed = 0;
 	ep->room = MXS_OWN_EVENTS - MXS_CONTROL_EVENTS;
 	ep->queues_due = false;
+}
+
+/* The tag of a new life, which lives shortly before it have not had: centiseconds, or the next one
+ * if this process has been faster. With the process's lock. */
+static uint32_t next_tag(void)
+{
+	static uint32_t last;
+	struct timespec t;
+	uint32_t tag;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	tag = (uint32_t)(((uint64_t)t.tv_sec * 100 + (uint64_t)t.tv_nsec / 10000000) %
+			 MXS_TAG_MASK) +
+	      1;
+	if (last && (last - tag) % (MXS_TAG_MASK + 1) < MXS_TAG_MASK / 2)
+		tag = last % MXS_TAG_MASK + 1;
+	last = tag;
+	return tag;
 }
 
 static void reset_endpoint(struct mxs_endpoint *ep)
@@ -448,14 +489,15 @@ static void reset_endpoint(struct mxs_endpoint *ep)
 	ep->polling = ep->kicked = ep->yield_due = false;
 	ep->eq[0] = ep->eq[1] = ep->eq[2] = PTL_EQ_NONE;
 	ep->anchor = ep->header_me = ep->control_me = ep->wake_me = PTL_INVALID_HANDLE;
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < MXS_ASK_ENTRIES; i++)
 		ep->ask_me[i] = PTL_INVALID_HANDLE;
+	for (int i = 0; i < MXS_TICKET_ENTRIES; i++)
+		ep->ticket[i].me = PTL_INVALID_HANDLE;
 	ep->registry[0] = ep->registry[1] = -1;
-	do
-		if (!base_random(&ep->session, sizeof(ep->session)))
-			ep->session = (uint32_t)time(NULL) * 2654435761u + (uint32_t)getpid();
-	while (!(ep->session & MXS_TAG_MASK));
-	ep->tag = ep->session & MXS_TAG_MASK;
+	if (!base_random(&ep->session, sizeof(ep->session)))
+		ep->session = (uint32_t)time(NULL) * 2654435761u + (uint32_t)getpid();
+	ep->tag = next_tag();
+	ep->session = (ep->session & ~(uint32_t)MXS_TAG_MASK) | ep->tag;
 }
 
 static mx_return_t apply_params(struct mxs_endpoint *ep, const mx_param_t *params, uint32_t n)

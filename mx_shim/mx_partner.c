@@ -35,7 +35,7 @@ static struct mxs_partner *_Atomic *place_of_partner(uint32_t index)
 	return p ? &p[index % PART] : NULL;
 }
 
-/* Enters a partner into the table. False: no memory. */
+/* Gives a partner its place in the table. False: no memory. */
 static bool enter_partner(struct mxs_partner *p)
 {
 	bool good = true;
@@ -51,10 +51,9 @@ static bool enter_partner(struct mxs_partner *p)
 		/* pairs with the acquire of place_of_partner() */
 		atomic_store_explicit(&part[p->index / PART], more, memory_order_release);
 	}
-	if (good) {
+	if (good)
 		partners_made++;
-		atomic_store_explicit(place_of_partner(p->index), p, memory_order_release);
-	}
+	p->entered = good;
 	pthread_mutex_unlock(&table_lock);
 	return good;
 }
@@ -92,15 +91,20 @@ static struct mxs_partner **bucket_of_partner(struct mxs_endpoint *ep, ptl_proce
 static struct mxs_partner *spare_partner(void)
 {
 	struct mxs_partner *p;
+	uint32_t index;
 
 	pthread_mutex_lock(&table_lock);
 	p = spare_partners;
 	if (p)
 		spare_partners = p->next;
 	pthread_mutex_unlock(&table_lock);
-	if (p)
-		memset(p, 0, sizeof(*p));
-	return p ? p : calloc(1, sizeof(*p));
+	if (!p)
+		return calloc(1, sizeof(*p));
+	index = p->index;
+	memset(p, 0, sizeof(*p));
+	p->index = index;
+	p->entered = true;
+	return p;
 }
 
 static void free_partner(struct mxs_partner *p)
@@ -123,6 +127,7 @@ static struct mxs_partner *make_partner(struct mxs_endpoint *ep, ptl_process_id_
 	p->id = id;
 	p->eid = eid;
 	p->tag = tag;
+	p->life = UINT32_MAX;
 	p->share_slots = MXS_NEWCOMER_SLOTS;
 	p->share_bytes = MXS_NEWCOMER_BYTES;
 	p->said_slots = MXS_NEWCOMER_SLOTS;
@@ -133,10 +138,11 @@ static struct mxs_partner *make_partner(struct mxs_endpoint *ep, ptl_process_id_
 	mxs_list_init(&p->active);
 	if (!base_random(&p->check, sizeof(p->check)))
 		p->check = (uint32_t)(uintptr_t)p;
-	if (!enter_partner(p)) {
-		free_partner(p);
+	if (!p->entered && !enter_partner(p)) {
+		free(p);
 		return NULL;
 	}
+	atomic_store_explicit(place_of_partner(p->index), p, memory_order_release);
 	ep->partners++;
 	return p;
 }
@@ -191,26 +197,58 @@ struct mxs_partner *mxs_partner_of_record(struct mxs_endpoint *ep, ptl_process_i
 	uint32_t tag = record->session & MXS_TAG_MASK;
 	struct mxs_partner *p = mxs_partner_get(ep, id, record->eid, tag);
 
-	if (p && p->session && p->session != record->session) {
+	if (p && !mxs_partner_has_session(p, record->session)) {
 		replace_partner(p);
 		p = mxs_partner_get(ep, id, record->eid, tag);
 	}
 	return p;
 }
 
+bool mxs_partner_has_session(const struct mxs_partner *p, uint32_t session)
+{
+	return (session & MXS_TAG_MASK) == p->tag && (!p->session || p->session == session) &&
+	       (p->life == UINT32_MAX || p->life == mxs_life_of(session));
+}
+
+struct mxs_partner *mxs_partner_of_message(struct mxs_endpoint *ep, ptl_process_id_t id,
+					   const struct mxs_header *h)
+{
+	struct mxs_partner *p = mxs_partner_get(ep, id, h->eid, h->tag);
+
+	if (!p || h->kind == MXS_PULL || p->life == h->life)
+		return p;
+	if (p->life != UINT32_MAX) { /* another life with its tag */
+		replace_partner(p);
+		p = mxs_partner_get(ep, id, h->eid, h->tag);
+	}
+	if (p)
+		p->life = h->life;
+	return p;
+}
+
 void mxs_partner_learn(struct mxs_partner *p, const struct mxs_record *record)
 {
 	p->session = record->session;
+	p->life = mxs_life_of(record->session);
 	p->portal = record->portal;
 	p->dead = MX_STATUS_SUCCESS;
 	if (p->known)
 		return;
 	p->known = true;
+	p->late = !record->slots;
 	if ((int32_t)(record->slots - p->may_slots) > 0)
 		p->may_slots = record->slots;
 	if ((int32_t)(record->bytes - p->may_bytes) > 0)
 		p->may_bytes = record->bytes;
 	p->ep->queues_due = true;
+}
+
+void mxs_partner_granted(struct mxs_partner *p, const struct mxs_record *record)
+{
+	if (!p->late || !record->slots || p->sent_slots != p->may_slots)
+		return;
+	p->may_slots = p->sent_slots + record->slots;
+	p->may_bytes = p->sent_bytes + record->bytes;
 }
 
 /* ---- what is pending ------------------------------------------------------------------------- */
@@ -275,6 +313,8 @@ void mxs_partners_tick(struct mxs_endpoint *ep, uint64_t now)
 			mxs_list_remove(&p->active);
 			continue;
 		}
+		if (p->late)
+			mxs_queue_run(p);
 		if (now - p->checked_ms < STALL_MS)
 			continue;
 		p->checked_ms = now;
@@ -282,7 +322,7 @@ void mxs_partners_tick(struct mxs_endpoint *ep, uint64_t now)
 		if (p == ep->self || p->asked)
 			continue;
 		mxs_count(ep, MXS_CHECKS);
-		p->asked = mxs_ask(ep, NULL, p->id, mxs_ask_bits(MXS_ASK_ID, p->eid, 0), p);
+		p->asked = mxs_ask(ep, NULL, p->id, mxs_ask_bits(MXS_ASK_LIFE, p->eid, 0), p);
 	}
 }
 

@@ -43,7 +43,7 @@ static int take_arrival(const ptl_arrival_t *put)
 	    h.to_tag != (ep->tag & MXS_TAG_LOW))
 		return 0;
 	p = mxs_partner_find(ep, put->initiator, h.eid, h.tag);
-	if (!p)
+	if (!p || (h.kind != MXS_PULL && p->life != h.life))
 		return 0;
 	r = mxs_posted_match(ep, put->match_bits);
 	if (!r)
@@ -84,6 +84,7 @@ static void take_credit(struct mxs_endpoint *ep, ptl_process_id_t from, const st
 		return;
 	}
 	mxs_count(ep, MXS_CREDITS_GOT);
+	p->late = (int32_t)(c->a - p->may_slots) <= 0; /* nothing that was not said before */
 	if ((int32_t)(c->a - p->may_slots) > 0)
 		p->may_slots = c->a;
 	if ((int32_t)(c->b - p->may_bytes) > 0)
@@ -150,6 +151,8 @@ static void follow_up(struct mxs_endpoint *ep)
 		mxs_credits_send(ep);
 	if (ep->queues_due)
 		mxs_queues_run(ep);
+	if (ep->tickets >= MXS_MANY_TICKETS)
+		mxs_tickets_give(ep);
 }
 
 void mxs_tick(struct mxs_endpoint *ep)
@@ -163,19 +166,17 @@ void mxs_tick(struct mxs_endpoint *ep)
 		mxs_requests_tick(ep, now);
 	mxs_connects_tick(ep, now);
 	mxs_partners_tick(ep, now);
+	if (ep->tickets)
+		mxs_tickets_give(ep);
 	follow_up(ep);
 }
 
-/* Has something that takes time not been looked at for long? By a clock that costs little. */
+/* Has something that takes time not been looked at for long? */
 static bool tick_is_due(const struct mxs_endpoint *ep)
 {
-	struct timespec t;
-
 	if (!ep->timed && mxs_list_empty(&ep->active))
 		return false;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (int64_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000 -
-			 ep->ticked_ms) >= TICK_MS;
+	return (int64_t)(mxs_now_ms() - ep->ticked_ms) >= TICK_MS;
 }
 
 void mxs_progress(struct mxs_endpoint *ep)

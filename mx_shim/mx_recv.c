@@ -126,7 +126,7 @@ static void armed_filled(struct mxs_request *r, const ptl_event_t *ev)
 	ep->armed--;
 	r->state = MXS_GETTING;
 	if (mxs_header_decode(ev->hdr_data, ev->rlength, &h) && h.to_tag == (ep->tag & MXS_TAG_LOW))
-		p = mxs_partner_get(ep, ev->initiator, h.eid, h.tag);
+		p = mxs_partner_of_message(ep, ev->initiator, &h);
 	if (!p) { /* not for this life of the endpoint */
 		mxs_count(ep, MXS_DROPPED);
 		mxs_posted_add(ep, r);
@@ -192,7 +192,7 @@ static struct mxs_unexp *keep_message(struct mxs_endpoint *ep, struct mxs_partne
 void mxs_arrive(struct mxs_endpoint *ep, ptl_process_id_t from, uint64_t match,
 		const struct mxs_header *h, const void *data)
 {
-	struct mxs_partner *p = mxs_partner_get(ep, from, h->eid, h->tag);
+	struct mxs_partner *p = mxs_partner_of_message(ep, from, h);
 	struct mxs_request *r = NULL;
 	struct mxs_unexp *u;
 
@@ -384,15 +384,9 @@ static mx_return_t start_receive(struct mxs_endpoint *ep, const mx_segment_t *se
 	ret = mxs_check_mask(ep, match_info, match_mask, false);
 	if (ret != MX_SUCCESS)
 		return ret;
-	r = mxs_request_new(ep, MXS_RECV);
-	if (!r)
-		return MX_NO_RESOURCES;
-	ret = mxs_request_segments(r, segs, nsegs);
-	if (ret != MX_SUCCESS) {
-		mxs_set_deadline(r, 0);
-		mxs_request_free(r);
+	ret = mxs_request_begin(ep, MXS_RECV, segs, nsegs, &r);
+	if (ret != MX_SUCCESS)
 		return ret;
-	}
 	r->mask = match_mask;
 	r->status.match_info = match_info;
 	r->status.context = context;

@@ -108,7 +108,7 @@ struct mxs_endpoint *mxs_enter_by_request(mx_request_t handle)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-mx_return_t mxs_request_segments(struct mxs_request *r, const mx_segment_t *segs, uint32_t nsegs)
+static mx_return_t copy_segments(struct mxs_request *r, const mx_segment_t *segs, uint32_t nsegs)
 {
 	uint64_t length = 0;
 
@@ -134,6 +134,21 @@ mx_return_t mxs_request_segments(struct mxs_request *r, const mx_segment_t *segs
 	r->nsegs = nsegs;
 	r->length = (uint32_t)length;
 	return MX_SUCCESS;
+}
+
+mx_return_t mxs_request_begin(struct mxs_endpoint *ep, enum mxs_type type, const mx_segment_t *segs,
+			      uint32_t nsegs, struct mxs_request **request)
+{
+	struct mxs_request *r = mxs_request_new(ep, type);
+	mx_return_t ret = r ? copy_segments(r, segs, nsegs) : MX_NO_RESOURCES;
+
+	if (ret == MX_SUCCESS) {
+		*request = r;
+	} else if (r) {
+		mxs_set_deadline(r, 0);
+		mxs_request_free(r);
+	}
+	return ret;
 }
 
 void mxs_scatter(struct mxs_request *r, const void *data, uint32_t bytes)

@@ -8,6 +8,8 @@
 
 #include "mx_shim/mx_core.h"
 
+enum { SLOT_MS = 10 }; /* between questions for a slot that was not there */
+
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
 /* How a send goes now. False: it has to wait for bytes. */
@@ -19,7 +21,8 @@ static bool choose_kind(struct mxs_request *r)
 	if (r->length > MXS_PULL_MOST) {
 		r->kind = MXS_DIRECT;
 	} else if (r->length > r->ep->eager_most ||
-		   (!has_bytes && (r->length > MXS_SMALL || (r->length && !p->may_bytes)))) {
+		   (!has_bytes &&
+		    (r->length > MXS_SMALL || (r->length && (!p->may_bytes || p->late))))) {
 		r->kind = MXS_PULL;
 	} else {
 		r->kind = r->sync ? MXS_SYNC : MXS_EAGER;
@@ -43,6 +46,7 @@ static uint64_t header_of_send(const struct mxs_request *r)
 		.to_tag = r->partner->session & MXS_TAG_LOW,
 		.number = r->number == MXS_NUMBERS ? 0 : r->number,
 		.length = r->length,
+		.life = mxs_life_of(r->ep->session),
 	};
 
 	return mxs_header_encode(&h);
@@ -208,6 +212,17 @@ static bool begin_send(struct mxs_request *r)
 	return true;
 }
 
+/* A late partner has a slot for one who asks, at times. */
+static void ask_for_slot(struct mxs_partner *p)
+{
+	uint64_t now = mxs_now_ms();
+
+	if (p->asked || p->sent_slots != p->may_slots || now - p->asked_ms < SLOT_MS)
+		return;
+	p->asked_ms = now;
+	p->asked = mxs_ask(p->ep, NULL, p->id, mxs_ask_bits(MXS_ASK_ID, p->eid, 0), p);
+}
+
 void mxs_queue_run(struct mxs_partner *p)
 {
 	struct mxs_endpoint *ep = p->ep;
@@ -220,6 +235,8 @@ void mxs_queue_run(struct mxs_partner *p)
 	while (!mxs_list_empty(&p->queue) &&
 	       begin_send(MXS_OF(p->queue.next, struct mxs_request, link)))
 		continue;
+	if (p->late && !mxs_list_empty(&p->queue))
+		ask_for_slot(p);
 }
 
 void mxs_queues_run(struct mxs_endpoint *ep)
@@ -318,15 +335,9 @@ static mx_return_t start_mx_send(struct mxs_endpoint *ep, const mx_segment_t *se
 
 	if (!p)
 		return MX_BAD_ENDPOINT;
-	r = mxs_request_new(ep, MXS_SEND);
-	if (!r)
-		return MX_NO_RESOURCES;
-	ret = mxs_request_segments(r, segs, nsegs);
-	if (ret != MX_SUCCESS) {
-		mxs_set_deadline(r, 0);
-		mxs_request_free(r);
+	ret = mxs_request_begin(ep, MXS_SEND, segs, nsegs, &r);
+	if (ret != MX_SUCCESS)
 		return ret;
-	}
 	r->sync = sync;
 	r->status.source = dest;
 	r->status.match_info = match_info;

@@ -28,7 +28,7 @@ uint64_t mxs_header_encode(const struct mxs_header *h)
 	uint64_t data = (uint64_t)h->kind << 62 | (uint64_t)h->eid << 54 | (uint64_t)h->tag << 40 |
 			(uint64_t)(h->to_tag & MXS_TAG_LOW) << 30 | (uint64_t)h->number << 16;
 
-	return h->kind == MXS_PULL ? data | (h->length - 1) : data;
+	return data | (h->kind == MXS_PULL ? h->length - 1 : h->life);
 }
 
 bool mxs_header_decode(uint64_t hdr_data, uint64_t rlength, struct mxs_header *h)
@@ -39,12 +39,12 @@ bool mxs_header_decode(uint64_t hdr_data, uint64_t rlength, struct mxs_header *h
 	h->to_tag = hdr_data >> 30 & MXS_TAG_LOW;
 	h->number = hdr_data >> 16 & (MXS_NUMBERS - 1);
 	h->length = (uint32_t)rlength;
+	h->life = 0;
 	if (h->kind == MXS_PULL) {
 		h->length = (uint32_t)(hdr_data & 0xffff) + 1;
 		return rlength == 0;
 	}
-	if (hdr_data & 0xffff)
-		return false;
+	h->life = hdr_data & MXS_LIFE_MASK;
 	if (h->kind == MXS_DIRECT)
 		return rlength > MXS_PULL_MOST && rlength <= UINT32_MAX;
 	return rlength <= MXS_EAGER_MOST;
@@ -121,6 +121,5 @@ bool mxs_record_decode(const unsigned char *bytes, size_t size, struct mxs_recor
 	if (r->answer != MXS_ANSWER_OK)
 		return true;
 	return r->eid < MXS_IDS && r->session && r->portal >= MXS_PT_DATA_FIRST &&
-	       r->portal <= MXS_PT_DATA_LAST && r->slots && r->slots <= 65536 &&
-	       r->bytes <= 1 << 30;
+	       r->portal <= MXS_PT_DATA_LAST && r->slots <= 65536 && r->bytes <= 1 << 30;
 }

@@ -7,11 +7,11 @@
  * header data say the rest:
  *
  *    63 62 | 61    54 | 53      40 | 39      30 | 29    16 | 15       0
- *    kind  | sender's | sender's   | receiver's | number   | length - 1
- *          | id       | tag        | tag, low   | of send  | (pull)
+ *    kind  | sender's | sender's   | receiver's | number   | pull: length - 1
+ *          | id       | tag        | tag, low   | of send  | else: sender's life
  *
- * A tag is the low bits of a session, the random number of a life of an endpoint. Messages for or
- * from another life are recognized by it.
+ * A tag is the low bits of a session, the number of a life of an endpoint; `life` is the next 16,
+ * which are random. Messages for or from another life are recognized by them.
  *
  * Fixed portals, shared by the endpoints of a process:
  *
@@ -39,6 +39,7 @@ enum {
 	MXS_TAG_BITS = 14,
 	MXS_TAG_MASK = (1 << MXS_TAG_BITS) - 1,
 	MXS_TAG_LOW = (1 << 10) - 1,
+	MXS_LIFE_MASK = (1 << 16) - 1,
 	MXS_NUMBERS = 1 << 14,
 
 	MXS_EAGER_MOST = 32768, /* bytes that go with a header */
@@ -60,7 +61,13 @@ struct mxs_header {
 	uint32_t to_tag;   /* of the receiver, low bits */
 	uint32_t number;
 	uint32_t length; /* PULL: bytes to be read */
+	uint32_t life;   /* of the sender; not with PULL */
 };
+
+static inline uint32_t mxs_life_of(uint32_t session)
+{
+	return session >> MXS_TAG_BITS & MXS_LIFE_MASK;
+}
 
 uint64_t mxs_header_encode(const struct mxs_header *h);
 /* `rlength` is the length of the put. False: this is no message of an endpoint. */
@@ -96,8 +103,9 @@ uint64_t mxs_control_ignore(void);
 /* ---- records --------------------------------------------------------------------------------- */
 
 enum mxs_ask {
-	MXS_ASK_KEY = 1, /* an endpoint, for those who know its key */
-	MXS_ASK_ID = 2,  /* for those who have met it */
+	MXS_ASK_KEY = 1,  /* an endpoint, for those who know its key */
+	MXS_ASK_ID = 2,   /* for those who have met it, and want to send */
+	MXS_ASK_LIFE = 3, /* to know that it lives */
 };
 
 static inline uint64_t mxs_ask_bits(enum mxs_ask ask, uint32_t eid, uint32_t key)
@@ -118,7 +126,7 @@ struct mxs_record {
 	uint32_t eid;
 	uint32_t session; /* of OK, not 0 */
 	uint32_t portal;
-	uint32_t slots, bytes; /* that a newcomer may send */
+	uint32_t slots, bytes; /* that the one who asks may send */
 };
 
 void mxs_record_encode(const struct mxs_record *r, unsigned char bytes[MXS_RECORD_BYTES]);

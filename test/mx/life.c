@@ -305,18 +305,43 @@ static void another_life_does_not_get_old_messages(void)
 	begin();
 	order("o");
 	connect_peer();
-	old = mxc_peer;
-	order("cor");
-	r = mxc_issend(memory, LONG, old, 1);
-	is_lost(mxc_wait(r));
-	mxc_is(mxc_wait(mxc_issend(memory, 10, old, 1)).code != MX_STATUS_SUCCESS, 1);
-	connect_peer();
-	mxc_true(memcmp(&old, &mxc_peer, sizeof(old)));
-	r = mxc_issend(memory, LONG, mxc_peer, 1);
-	mxc_is(mxc_wait(r).code, MX_STATUS_SUCCESS);
-	order("w");
+	for (int life = 0; life < 6; life++) {
+		old = mxc_peer;
+		order("cor");
+		r = mxc_issend(memory, LONG, old, 1);
+		is_lost(mxc_wait(r));
+		mxc_is(mxc_wait(mxc_issend(memory, 10, old, 1)).code != MX_STATUS_SUCCESS, 1);
+		connect_peer();
+		mxc_true(memcmp(&old, &mxc_peer, sizeof(old)));
+		r = mxc_issend(memory, LONG, mxc_peer, 1);
+		mxc_is(mxc_wait(r).code, MX_STATUS_SUCCESS);
+		order("w");
+	}
 	end_peer(0);
 	finish();
+}
+
+/* None of the last lives has the number of this one, and addresses of closed endpoints are none. */
+static void lives_have_numbers_of_their_own(void)
+{
+	enum { LIVES = 200 };
+	uint32_t session[LIVES], eid;
+	mx_endpoint_addr_t before, addr;
+	uint64_t nic;
+
+	mxc_ok(mx_init());
+	for (int i = 0; i < LIVES; i++) {
+		mxc_ok(mx_open_endpoint(0, 1, 1, NULL, 0, &mxc_ep));
+		mxc_ok(mx_get_endpoint_addr(mxc_ep, &addr));
+		mxc_ok(mx_decompose_endpoint_addr2(addr, &nic, &eid, &session[i]));
+		for (int k = 0; k < i; k++)
+			mxc_true(session[k] != session[i]);
+		if (i)
+			mxc_is(mx_decompose_endpoint_addr(before, &nic, &eid), MX_BAD_ENDPOINT);
+		before = addr;
+		mxc_ok(mx_close_endpoint(mxc_ep));
+	}
+	mxc_ok(mx_finalize());
 }
 
 static void a_process_that_starts_again_is_another_session(void)
@@ -455,6 +480,7 @@ static const struct mxc_case cases[] = {
 	MXC_CASE(a_stopped_process_is_connected_to_at_last),
 	MXC_CASE(sends_end_when_the_endpoint_closes),
 	MXC_CASE(another_life_does_not_get_old_messages),
+	MXC_CASE(lives_have_numbers_of_their_own),
 	MXC_CASE(a_process_that_starts_again_is_another_session),
 	MXC_CASE(a_killed_peer_ends_what_is_pending),
 	MXC_CASE(disconnect_ends_what_is_pending),

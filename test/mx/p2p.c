@@ -327,7 +327,7 @@ static void masks_have_holes(void)
 
 static void a_sleeping_receiver_loses_nothing(void)
 {
-	enum { COUNT = 1000, LENGTH = 32768 };
+	enum { COUNT = 10000, LENGTH = 32768 };
 	static mx_request_t r[COUNT];
 
 	if (!mxc_rank) {
@@ -377,6 +377,29 @@ static void unexpected_messages_are_found_behind_others(void)
 			mxc_is(st.match_info, i);
 		}
 	}
+}
+
+/* 64 MiB, to a posted receive and before its receive. */
+static void very_long_messages_arrive(void)
+{
+	const uint32_t length = 64 << 20;
+	unsigned char *bytes = malloc(length);
+	mx_request_t r = NULL;
+
+	mxc_true(bytes != NULL);
+	for (unsigned int posted = 0; posted < 2; posted++) {
+		mxc_fill(bytes, length, mxc_rank ? 0 : posted + 1);
+		if (mxc_rank && posted)
+			r = mxc_irecv(bytes, length, 8, MX_MATCH_MASK_NONE);
+		mxc_barrier();
+		if (!mxc_rank)
+			r = mxc_isend(bytes, length, mxc_peer, 8);
+		else if (!posted)
+			r = mxc_irecv(bytes, length, 8, MX_MATCH_MASK_NONE);
+		check_received(mxc_wait(r), length, 8, mxc_peer);
+		mxc_holds(bytes, length, posted + 1);
+	}
+	free(bytes);
 }
 
 static void both_flood_each_other(void)
@@ -450,6 +473,7 @@ static const struct mxc_case cases[] = {
 	MXC_CASE(masks_have_holes),
 	MXC_CASE(a_sleeping_receiver_loses_nothing),
 	MXC_CASE(unexpected_messages_are_found_behind_others),
+	MXC_CASE(very_long_messages_arrive),
 	MXC_CASE(both_flood_each_other),
 	MXC_CASE(a_receive_buffer_is_sent_on),
 	MXC_CASE(a_long_message_lands_while_the_receiver_computes),
