@@ -128,6 +128,10 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 		   ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data,
 		   ptl_atomic_op_t op, ptl_atomic_type_t type);
 
+/* A timeout of PtlEQAwait: wait for ever, and do not poll first. It is for threads that watch
+ * queues beside a program, whose processor they must not take. */
+#define PTL_TIME_ASLEEP (PTL_TIME_FOREVER - 2)
+
 /*
  * As PtlEQPoll, but leave the event in its queue. Wait until one of the queues has an event
  * (PTL_OK and *which_eq), or for `timeout` milliseconds (PTL_EQ_EMPTY). Any number of threads

@@ -122,7 +122,9 @@ struct nal_ops {
 	/* Host. Called in every round of a wait; `idle` counts the rounds in a row that found
 	 * nothing. Poll for a moment. Locked before and after. It may release the lock in
 	 * between, for threads that want it or to wake them. It may also sleep until something
-	 * arrives or `deadline_ns` (CLOCK_MONOTONIC) passes. True: it has released the lock. */
+	 * arrives or `deadline_ns` (CLOCK_MONOTONIC) passes. True: it has released the lock.
+	 * NAL_IDLE_ASLEEP: sleep without polling first. */
+#define NAL_IDLE_ASLEEP UINT32_MAX
 	bool (*idle)(struct ptl_ni *ni, unsigned int idle, uint64_t deadline_ns);
 
 	/* Host. The lock's holder `token` is another process that has held it for a while.

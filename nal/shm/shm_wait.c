@@ -264,6 +264,11 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	}
 	if (!idle)
 		return false;
+	if (idle == NAL_IDLE_ASLEEP) {
+		shm_settle_unsure(s);
+		sleep_until(ni, deadline);
+		return true;
+	}
 	if (ni->spin_ns && w->waits && w->oversubscribed_until == 0 && idle % 16) {
 		if (idle == 1)
 			w->waits--;

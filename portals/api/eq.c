@@ -176,6 +176,7 @@ struct ptl_wait {
 	int max;
 	ptl_inline_handler_t inline_handler;
 	bool leaves_yield;    /* a yield that is due is left to the caller: count is -1 then */
+	bool asleep;          /* sleep without polling first */
 	int count;            /* events taken */
 	int which;            /* queue of the first event, or of an error */
 	const uint64_t *word; /* NULL: no word is watched */
@@ -420,7 +421,9 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 			end = base_now_ns() + timeout * 1000000ull;
 		if (any)
 			idle = 0;
-		released = ni->nal->idle(ni, any ? 0 : ++idle, end);
+		else
+			idle = w->asleep ? NAL_IDLE_ASLEEP : idle + 1;
+		released = ni->nal->idle(ni, idle, end);
 		err = released ? find_queues(ni, w) : PTL_EQ_EMPTY;
 		if (released && err != PTL_OK)
 			break;
@@ -485,6 +488,10 @@ int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *w
 
 	if (!eq_handles || !which_eq)
 		return PTL_SEGV;
+	if (timeout == PTL_TIME_ASLEEP) {
+		w.asleep = true;
+		timeout = PTL_TIME_FOREVER;
+	}
 	err = poll_queues(&w, timeout);
 	if (err != PTL_EQ_EMPTY && err != PTL_NO_INIT)
 		*which_eq = w.which;
