@@ -23,7 +23,8 @@ enum {
 	POLLS = 32,     /* without letting go of the lock */
 	EMPTY_MOST = 3, /* such results in a row within EMPTY_NS: the program spins */
 	EMPTY_NS = 20000,
-	SPIN_FIRST_NS = 2000, /* before the descriptor is asked whether it blocks */
+	SPIN_FIRST_NS = 2000, /* before the endpoint counts as spinning, ... */
+	SPIN_MORE_NS = 20000, /* ... and the descriptor is asked whether it blocks */
 	SLEEP_FIRST_MS = 2,   /* in Portals: the quickest wake-up; no signal ends it */
 };
 
@@ -194,11 +195,25 @@ static bool is_nonblocking(struct dp_ep *ep, int fd)
 	return ep->nonblocking;
 }
 
+/* Poll a while as if the descriptor blocked, if it did so when last asked. To ask takes a system
+ * call, and a peer that finds this process outside of Portals that long delivers by itself. */
+static bool poll_unasked(struct dp_ep *ep, int fd)
+{
+	if (ep->nonblocking)
+		return false;
+	if (poll_for(ep, fd, SPIN_FIRST_NS))
+		return true;
+	if (!dp_lib.spin_ns)
+		return false;
+	start_spinning(ep);
+	return poll_for(ep, fd, SPIN_MORE_NS);
+}
+
 /* There is no message: wait until one may be there. -1 with errno: give up. */
 static int wait_for_message(struct dp_ep *ep, int fd)
 {
 	count_empty(ep);
-	if (!ep->nonblocking && poll_for(ep, fd, SPIN_FIRST_NS))
+	if (poll_unasked(ep, fd) || !dp_is_still(ep, fd))
 		return 0;
 	if (is_nonblocking(ep, fd)) {
 		errno = EAGAIN;
