@@ -247,6 +247,7 @@ struct dp_lib {
 	_Atomic bool ending;
 	ptl_handle_eq_t control_eq;
 	_Atomic bool watcher_waits;
+	_Atomic unsigned int flows; /* endpoints with flow control */
 	_Atomic uint32_t changes;
 };
 

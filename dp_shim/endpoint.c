@@ -330,6 +330,8 @@ static void clear_endpoint(struct dp_ep *ep)
 	ep->asks = 0;
 	ep->nasking = false;
 	ep->lost = 0;
+	if (ep->flow)
+		atomic_fetch_sub(&dp_lib.flows, 1);
 	ep->flow = ep->has_flow = false;
 	ep->shown = ep->nonblocking = ep->yield_due = false;
 	ep->watch = DP_WATCH_AUTO;
@@ -451,6 +453,8 @@ static int set_flow(struct dp_ep *ep, const int *on)
 {
 	if (*on != 0 && *on != 1)
 		return EINVAL;
+	if (ep->flow != *on)
+		atomic_fetch_add(&dp_lib.flows, *on ? 1u : -1u);
 	ep->flow = *on;
 	if (!*on) {
 		ep->nasking = false;

@@ -7,7 +7,8 @@
  *
  * While an endpoint is spinning the watcher does not wait in Portals: there it would be woken
  * for every message of the interface. It sleeps a millisecond at a time, and looks whether the
- * program still looks for messages itself; if not, the endpoint is watched again.
+ * program still looks for messages itself; if not, the endpoint is watched again. Meanwhile it
+ * keeps out of Portals, whose lock is the spinning thread's, unless flow control needs it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -28,6 +29,7 @@ enum {
 	TICK_US = 1000,
 	FEW = 64, /* watched endpoints that are looked at every tick; more: every TICKS */
 	TICKS = 10,
+	TICKS_OUTSIDE = 64, /* between looks for control messages that nobody waits for */
 	AWAIT_MOST = 4096,
 	AWAIT_LEFT = 64, /* of these, queues of closed endpoints */
 	EPOLL_EVENTS = 32,
@@ -168,7 +170,7 @@ static void check_all(struct round *r, bool all)
 static void *watch_endpoints(void *unused)
 {
 	static struct round r;
-	unsigned int ticks = 0;
+	unsigned int ticks = 0, outside = 0;
 	int which, watched = 0;
 	bool all = true;
 
@@ -176,7 +178,8 @@ static void *watch_endpoints(void *unused)
 	while (!atomic_load(&dp_lib.ending)) {
 		uint32_t changes = atomic_load(&dp_lib.changes);
 
-		handle_controls();
+		if (!r.spinning || atomic_load(&dp_lib.flows) || ++outside % TICKS_OUTSIDE == 0)
+			handle_controls();
 		check_all(&r, all);
 		if (all)
 			watched = r.n;
