@@ -8,7 +8,8 @@
  * While an endpoint is spinning the watcher does not wait in Portals: there it would be woken
  * for every message of the interface. It sleeps a millisecond at a time, and looks whether the
  * program still looks for messages itself; if not, the endpoint is watched again. Meanwhile it
- * keeps out of Portals, whose lock is the spinning thread's, unless flow control needs it.
+ * keeps out of Portals, whose lock is the spinning thread's, unless flow control needs it. Nor does
+ * it poll in Portals before it sleeps: the thread that it wakes may need the processor.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -194,7 +195,7 @@ static void *watch_endpoints(void *unused)
 		}
 		atomic_store(&dp_lib.watcher_waits, true);
 		if (changes == atomic_load(&dp_lib.changes))
-			PtlEQAwait(r.eqs, r.n, PTL_TIME_FOREVER, &which);
+			PtlEQAwait(r.eqs, r.n, PTL_TIME_ASLEEP, &which);
 		atomic_store(&dp_lib.watcher_waits, false);
 	}
 	return NULL;
