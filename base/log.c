@@ -15,6 +15,7 @@
 #include "base/log.h"
 
 static _Thread_local char warned[512]; /* the warnings, one after another */
+static _Thread_local int held;         /* by as many */
 
 static void write_line(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
 
@@ -80,12 +81,17 @@ void base_warn(const char *fmt, ...)
 	va_start(args, fmt);
 	keep(fmt, args);
 	va_end(args);
-	if (base_config()->ptl_quiet)
+	if (held > 0 || base_config()->ptl_quiet)
 		return;
 	errno = saved;
 	va_start(args, fmt);
 	write_line(fmt, args);
 	va_end(args);
+}
+
+void base_hold_warnings(bool hold)
+{
+	held += hold ? 1 : -1;
 }
 
 void base_forget_warnings(void)
