@@ -154,10 +154,11 @@
 	  "shared, and other memory there by the kernel or through Portals, by what was faster "   \
 	  "lately (auto); always through Portals (portals); or by the kernel wherever it does so " \
 	  "(cma); must be the same on all ranks.")                                                 \
-	X(PTL_LAUNCHER, ptl_launcher, ENUM, BASE_LAUNCHER_AUTO, 0, 2, "auto|pmi1|none",            \
-	  "Whose job this process joins: that of the launcher, or of PTL_MY_RID and its maps, "    \
-	  "that can be seen (auto), a PMI-1 launcher's or no other (pmi1), or none: the process "  \
-	  "is alone, whatever started it (none).")                                                 \
+	X(PTL_LAUNCHER, ptl_launcher, ENUM, BASE_LAUNCHER_AUTO, 0, 4, "auto|pmix|pmi2|pmi1|none",  \
+	  "Whose job this process joins: that of the launcher that can be seen, by PMIx, else by " \
+	  "PMI-2, else by PMI-1, or that of PTL_MY_RID and its maps (auto); that of a PMIx, "      \
+	  "PMI-2 or PMI-1 launcher or no other (pmix, pmi2, pmi1); or none: the process is "       \
+	  "alone, whatever started it (none).")                                                    \
 	X(PTL_MX_BOARDS, ptl_mx_boards, INT, 1, 1, 4, "boards",                                    \
 	  "MX: Portals interfaces that are shown as boards; must be the same on all processes.")   \
 	X(PTL_MX_PID, ptl_mx_pid, INT, 27000, 1024, 65400, "process id",                           \
@@ -194,9 +195,10 @@
 	  "Where shared memory is made if the system refuses memfd_create(2); unset, or without "  \
 	  "room there, /dev/shm, then /tmp.")                                                      \
 	X(PMI_FD, pmi_fd, INT, -1, -1, 0x7fffffff, "file descriptor",                              \
-	  "Set by PMI-1 launchers: the connection to the launcher.")                               \
+	  "Set by PMI launchers: the connection to the launcher.")                                 \
 	X(PMI_RANK, pmi_rank, INT, -1, -1, 0x7fffffff, "rank", "Set by PMI-1 launchers.")          \
 	X(PMI_SIZE, pmi_size, INT, -1, -1, 0x7fffffff, "processes", "Set by PMI-1 launchers.")     \
+	X(PMI_JOBID, pmi_jobid, STR, NULL, 0, 0, "", "Set by PMI launchers: the job's name.")      \
 	X(PMI_SPAWNED, pmi_spawned, INT, 0, 0, 0x7fffffff, "", "Set by PMI-1 launchers.")          \
 	X(PMI_PORT, pmi_port, STR, NULL, 0, 0, "host:port",                                        \
 	  "Set by PMI-1 launchers that listen instead of passing a connection.")                   \
@@ -206,6 +208,11 @@
 	  "Set by Open MPI's launcher.")                                                           \
 	X(OMPI_COMM_WORLD_RANK, ompi_comm_world_rank, STR, NULL, 0, 0, "rank",                     \
 	  "Set by Open MPI's launcher.")                                                           \
+	X(OMPI_COMM_WORLD_LOCAL_RANK, ompi_comm_world_local_rank, STR, NULL, 0, 0, "rank",         \
+	  "Set by Open MPI's launcher.")                                                           \
+	X(MPI_LOCALRANKID, mpi_localrankid, STR, NULL, 0, 0, "rank", "Set by Hydra.")              \
+	X(SLURM_LOCALID, slurm_localid, STR, NULL, 0, 0, "rank", "Set by Slurm.")                  \
+	X(PALS_LOCAL_RANKID, pals_local_rankid, STR, NULL, 0, 0, "rank", "Set by PALS.")           \
 	X(SLURM_STEP_NUM_TASKS, slurm_step_num_tasks, STR, NULL, 0, 0, "processes",                \
 	  "Set by Slurm's srun.")                                                                  \
 	X(SLURM_NTASKS, slurm_ntasks, STR, NULL, 0, 0, "processes", "Set by Slurm.")               \
@@ -215,7 +222,13 @@
 	X(PALS_RANKID, pals_rankid, STR, NULL, 0, 0, "rank", "Set by PALS.")
 
 /* The choices of the ENUM rows, in the order of their text. */
-enum { BASE_LAUNCHER_AUTO, BASE_LAUNCHER_PMI1, BASE_LAUNCHER_NONE };
+enum {
+	BASE_LAUNCHER_AUTO,
+	BASE_LAUNCHER_PMIX,
+	BASE_LAUNCHER_PMI2,
+	BASE_LAUNCHER_PMI1,
+	BASE_LAUNCHER_NONE
+};
 enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };
 enum { BASE_AUTH_HEADER, BASE_AUTH_FULL };
 enum { BASE_READ_AUTO, BASE_READ_ON, BASE_READ_OFF };

@@ -1,44 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Finds the launcher and forwards the calls of rt.h to it. A process that is alone answers them
- * from a list of its own.
+ * Finds the launcher and forwards the calls of rt.h to the way that leads to it.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
 #include "runtime/rt.h"
+#include "runtime/rt_backend.h"
 #include "runtime/rt_env.h"
 #include "runtime/rt_others.h"
-#include "runtime/rt_pmi1.h"
 
-#define REMEDY "to run this process alone, set PTL_LAUNCHER=none"
+/* In the order in which they are tried. */
+static const struct rt_backend *const backends[] = { &rt_pmix_backend, &rt_pmi2_backend,
+						     &rt_pmi1_backend };
+enum { N_BACKENDS = sizeof(backends) / sizeof(backends[0]), WHY_SIZE = 512 };
 
-struct pair {
-	struct pair *next;
-	char *value;
-	char key[]; /* with its terminator */
-};
+/* The outcome of trying each, for rt_list. */
+static struct outcome {
+	const char *state;
+	char why[WHY_SIZE];
+} outcomes[N_BACKENDS];
 
-/* lock guards the variables below; the_job, pmi and result are constant once tried is set. */
+/* lock guards the variables below; the_job, backend and result are constant once tried is set. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool tried, finished;
 static int result;
 static struct rt_job the_job;
-static struct rt_pmi1 pmi;
-static struct pair *pairs; /* alone: what was put */
+static const struct rt_backend *backend; /* NULL with RT_ENV */
 
 /*
  * The process that joined a launcher's job, 0 before. A child made by fork must not speak in
@@ -56,8 +53,7 @@ static uint64_t fnv1a(const void *data, size_t len, uint64_t hash)
 
 #define FNV_START 0xcbf29ce484222325
 
-/* The name if it fits, else its start and a hash of the whole name. */
-static void set_id(struct rt_job *job, const char *name)
+void rt_set_id(struct rt_job *job, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -68,14 +64,10 @@ static void set_id(struct rt_job *job, const char *name)
 			 (unsigned long long)fnv1a(name, len, FNV_START));
 }
 
-static void set_alone(struct rt_job *job)
+static int be_alone(struct rt_job *job)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	*job = (struct rt_job){ .kind = RT_ALONE, .rank = 0, .size = 1 };
-	snprintf(job->id, sizeof(job->id), "alone-%d-%llx", (int)getpid(),
-		 (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec);
+	backend = &rt_alone_backend;
+	return backend->join(job);
 }
 
 static void set_env(struct rt_job *job, const struct rt_env *env)
@@ -87,101 +79,96 @@ static void set_env(struct rt_job *job, const struct rt_env *env)
 	snprintf(job->id, sizeof(job->id), "env-%016llx", (unsigned long long)hash);
 }
 
-static bool is_socket(int fd)
-{
-	struct stat st;
+/* ---- discovery ------------------------------------------------------------------------------- */
 
-	return !fstat(fd, &st) && S_ISSOCK(st.st_mode);
+/* Is this the way that PTL_LAUNCHER names, or any? */
+static bool is_wanted(int i)
+{
+	const long wanted = base_config()->ptl_launcher;
+
+	return wanted == BASE_LAUNCHER_AUTO || wanted == BASE_LAUNCHER_PMIX + i;
 }
 
-static bool pmi1_visible(void)
+/* Find the launchers: the number of those that can be seen and may be tried. */
+static int find_launchers(void)
 {
-	return base_config_env("PMI_FD") || base_config_env("PMI_RANK") ||
-	       base_config_env("PMI_SIZE") || base_config_env("PMI_PORT");
+	int seen = 0;
+
+	for (int i = 0; i < N_BACKENDS; i++) {
+		struct outcome *outcome = &outcomes[i];
+
+		if (!is_wanted(i)) {
+			outcome->state = "not tried";
+			snprintf(outcome->why, sizeof(outcome->why), "PTL_LAUNCHER is set");
+		} else if (backends[i]->visible(outcome->why, sizeof(outcome->why))) {
+			outcome->state = "seen";
+			seen++;
+		} else {
+			outcome->state = "not seen";
+		}
+	}
+	return seen;
 }
 
-/* Is fd usable as the connection to a launcher? */
-static int check_fd(long fd)
+/* Try one way; what it warns of is kept, and is printed only if no other is left. */
+static int try_backend(int i, bool last, struct rt_job *job)
 {
-	if (fcntl((int)fd, F_GETFD) < 0) {
-		base_warn(
-			"PMI_FD=%ld is no open file (%m): whatever started this process closed the "
-			"connection to the launcher, as sudo does. Start it directly under the "
-			"launcher; " REMEDY,
-			fd);
-		return -EBADF;
+	const size_t before = strlen(base_warnings());
+	struct rt_job joined = { .kind = RT_LAUNCHER };
+	int err;
+
+	if (!last)
+		base_hold_warnings(true);
+	err = backends[i]->join(&joined);
+	if (!last)
+		base_hold_warnings(false);
+	if (err < 0) {
+		const char *why = base_warnings() + before;
+
+		outcomes[i].state = "refused";
+		if (*why)
+			snprintf(outcomes[i].why, sizeof(outcomes[i].why), "%s",
+				 why + (before && why[0] == ';' ? 2 : 0));
+		return err;
 	}
-	if (!is_socket((int)fd)) {
-		base_warn("PMI_FD=%ld is no socket, so no launcher is behind it; " REMEDY, fd);
-		return -ENOTSOCK;
+	if (err == RT_NOT_A_RANK) {
+		outcomes[i].state = "left alone";
+		snprintf(outcomes[i].why, sizeof(outcomes[i].why),
+			 "another process of this rank has joined the job");
+		return be_alone(job);
 	}
+	outcomes[i].state = "used";
+	*job = joined;
+	backend = backends[i];
 	return 0;
 }
 
-/* Warn about launcher variables without a usable PMI_FD: which one was seen, and why it cannot
- * be used. */
-static int no_connection(void)
+/* Say why the ways before the last one failed, too: their warnings were held. */
+static void say_refusals(int last)
 {
-	const char *fd = base_config_env("PMI_FD");
-	const char *port = base_config_env("PMI_PORT");
-
-	if (fd)
-		base_warn("PMI_FD=\"%.32s\" is no file number; " REMEDY, fd);
-	else if (port)
-		base_warn("the launcher waits for connections (PMI_PORT=%.64s), which is not "
-			  "supported; start the job without -pmi-port, or with Postern's mpiexec",
-			  port);
-	else if (pmi1_visible())
-		base_warn("PMI_RANK or PMI_SIZE is set but PMI_FD is not: the connection to the "
-			  "launcher got lost on the way. Start the process directly under the "
-			  "launcher; " REMEDY);
-	else
-		base_warn("PTL_LAUNCHER=pmi1 asks for a launcher that speaks PMI-1, and none of "
-			  "its variables is set. Start the process under Postern's mpiexec, "
-			  "Hydra or srun --mpi=pmi2; " REMEDY);
-	return -ENOTCONN;
+	for (int i = 0; i < last; i++)
+		if (!strcmp(outcomes[i].state, "refused") && !base_config()->ptl_quiet &&
+		    !rt_is_silent())
+			base_say("%s", outcomes[i].why);
 }
 
-static int check_numbers(const struct base_config *cfg)
+/* Join the job of the first launcher that lets us. -ENOENT: none can be seen. */
+static int join_launcher(struct rt_job *job)
 {
-	if (base_config_is_set("PMI_RANK") && base_config_is_set("PMI_SIZE") &&
-	    cfg->pmi_rank >= 0 && cfg->pmi_size > 0 && cfg->pmi_rank < cfg->pmi_size)
-		return 0;
-	base_warn(
-		"PMI_FD is set, but PMI_RANK=%ld and PMI_SIZE=%ld name no rank of a job; start the "
-		"process directly under the launcher, or " REMEDY,
-		cfg->pmi_rank, cfg->pmi_size);
-	return -EINVAL;
-}
+	int left = find_launchers(), err = -ENOENT, last = 0;
 
-static int join_pmi1(struct rt_job *job)
-{
-	const struct base_config *cfg = base_config();
-	int fd, err;
-
-	if (!base_config_is_set("PMI_FD") || cfg->pmi_fd < 0)
-		return no_connection();
-	/* a rank has started this program, with its own variables but without its connection */
-	if (rt_is_taken((int)cfg->pmi_fd)) {
-		set_alone(job);
-		return 0;
+	for (int i = 0; i < N_BACKENDS && left && err; i++) {
+		if (strcmp(outcomes[i].state, "seen") != 0)
+			continue;
+		left--;
+		last = i;
+		err = try_backend(i, !left, job);
 	}
-	err = check_numbers(cfg);
 	if (!err)
-		err = check_fd(cfg->pmi_fd);
-	if (err)
-		return err;
-	fd = (int)cfg->pmi_fd;
-	/* processes that this one starts must not speak to the launcher in its name */
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	err = rt_pmi1_init(&pmi, fd, cfg->ptl_pmi_debug);
-	if (err)
-		return err;
-	*job = (struct rt_job){ .kind = RT_PMI1,
-				.rank = (int)cfg->pmi_rank,
-				.size = (int)cfg->pmi_size };
-	set_id(job, pmi.kvsname);
-	return 0;
+		base_forget_warnings(); /* of those that refused */
+	else if (err != -ENOENT)
+		say_refusals(last);
+	return err;
 }
 
 static int join_env(struct rt_job *job, bool *described)
@@ -198,26 +185,43 @@ static int join_env(struct rt_job *job, bool *described)
 	return 0;
 }
 
+static int lacks_launcher(void)
+{
+	const int wanted = base_config()->ptl_launcher - BASE_LAUNCHER_PMIX;
+
+	base_warn("PTL_LAUNCHER=%s asks for a launcher that speaks %s, and there is none: %s. "
+		  "Start the process under %s; to run this process alone, set PTL_LAUNCHER=none",
+		  backends[wanted]->name, backends[wanted]->name, outcomes[wanted].why,
+		  backends[wanted] == &rt_pmix_backend ? "mpirun, prterun or srun --mpi=pmix"
+		  : backends[wanted] == &rt_pmi2_backend
+			  ? "mpiexec.hydra or srun --mpi=pmi2"
+			  : "Postern's mpiexec, mpiexec.hydra or srun --mpi=pmi2");
+	return -ENOTCONN;
+}
+
 static int discover(struct rt_job *job)
 {
-	long wanted = base_config()->ptl_launcher;
+	const long wanted = base_config()->ptl_launcher;
 	bool described;
 	int err;
 
 	if (wanted == BASE_LAUNCHER_NONE) {
-		set_alone(job);
-		return 0;
+		find_launchers();
+		return be_alone(job);
 	}
-	if (wanted == BASE_LAUNCHER_PMI1 || pmi1_visible())
-		return join_pmi1(job);
+	err = join_launcher(job);
+	if (err == -ENOENT && wanted != BASE_LAUNCHER_AUTO)
+		return lacks_launcher();
+	/* a launcher is asked once; wrong variables may be corrected */
+	tried = err != -ENOENT;
+	if (tried)
+		return err;
 	err = join_env(job, &described);
 	if (err != -ENOENT)
 		return err;
 	/* if some of the variables are set, the program itself gives the rest */
 	err = described ? 0 : rt_check_others();
-	if (!err)
-		set_alone(job);
-	return err;
+	return err ? err : be_alone(job);
 }
 
 static bool is_child(void)
@@ -238,11 +242,9 @@ int rt_init(const struct rt_job **job)
 	pthread_mutex_lock(&lock);
 	if (!tried) {
 		result = discover(&the_job);
-		/* a launcher is asked once; wrong variables may be corrected */
-		tried = !result || base_config()->ptl_launcher == BASE_LAUNCHER_PMI1 ||
-			pmi1_visible();
+		tried |= !result || base_config()->ptl_launcher != BASE_LAUNCHER_AUTO;
 		/* release: a thread that sees the pid sees the connection (is_child) */
-		if (the_job.kind == RT_PMI1)
+		if (the_job.kind == RT_LAUNCHER)
 			atomic_store_explicit(&owner, getpid(), memory_order_release);
 	}
 	err = result;
@@ -270,72 +272,6 @@ static int check_kvs_key(const char *key)
 	return len && !key[len] && len <= RT_KEY_MAX ? 0 : -EINVAL;
 }
 
-static struct pair *find_published(const char *key)
-{
-	struct pair *pair = pairs;
-
-	while (pair && strcmp(pair->key, key))
-		pair = pair->next;
-	return pair;
-}
-
-static int put_alone(const char *key, const char *value)
-{
-	struct pair *pair = malloc(sizeof(*pair) + strlen(key) + 1);
-	int err = -ENOMEM;
-
-	if (!pair)
-		return err;
-	pair->value = strdup(value);
-	strcpy(pair->key, key);
-	pthread_mutex_lock(&lock);
-	if (finished)
-		err = -ESHUTDOWN;
-	else if (find_published(key))
-		err = -EEXIST;
-	else if (pair->value)
-		err = 0;
-	if (!err) {
-		pair->next = pairs;
-		pairs = pair;
-	}
-	pthread_mutex_unlock(&lock);
-	if (err) {
-		free(pair->value);
-		free(pair);
-	}
-	return err;
-}
-
-static int get_alone(const char *key, char *value, size_t len)
-{
-	struct pair *pair;
-	int err = 0;
-
-	pthread_mutex_lock(&lock);
-	pair = find_published(key);
-	if (finished)
-		err = -ESHUTDOWN;
-	else if (!pair)
-		err = -ENOENT;
-	else if (strlen(pair->value) >= len)
-		err = -ERANGE;
-	else
-		strcpy(value, pair->value);
-	pthread_mutex_unlock(&lock);
-	return err;
-}
-
-static int fence_alone(void)
-{
-	int err;
-
-	pthread_mutex_lock(&lock);
-	err = finished ? -ESHUTDOWN : 0;
-	pthread_mutex_unlock(&lock);
-	return err;
-}
-
 int rt_put(const char *key, const char *value)
 {
 	const struct rt_job *job;
@@ -347,9 +283,7 @@ int rt_put(const char *key, const char *value)
 		return -EINVAL;
 	if (strlen(value) > RT_VALUE_MAX)
 		return -E2BIG;
-	if (job->kind == RT_PMI1)
-		return rt_pmi1_put(&pmi, key, value);
-	return job->kind == RT_ALONE ? put_alone(key, value) : -EOPNOTSUPP;
+	return backend ? backend->put(key, value) : -EOPNOTSUPP;
 }
 
 int rt_fence(void)
@@ -359,12 +293,10 @@ int rt_fence(void)
 
 	if (err)
 		return err;
-	if (job->kind == RT_PMI1)
-		return rt_pmi1_fence(&pmi);
-	return job->kind == RT_ALONE ? fence_alone() : -EOPNOTSUPP;
+	return backend ? backend->fence() : -EOPNOTSUPP;
 }
 
-int rt_get(const char *key, char *value, size_t len)
+int rt_get(int rank, const char *key, char *value, size_t len)
 {
 	const struct rt_job *job;
 	int err = job_ready(&job);
@@ -373,9 +305,7 @@ int rt_get(const char *key, char *value, size_t len)
 		return err;
 	if (check_kvs_key(key))
 		return -EINVAL;
-	if (job->kind == RT_PMI1)
-		return rt_pmi1_get(&pmi, key, value, len);
-	return job->kind == RT_ALONE ? get_alone(key, value, len) : -EOPNOTSUPP;
+	return backend ? backend->get(rank, key, value, len) : -EOPNOTSUPP;
 }
 
 int rt_program(int *number)
@@ -385,21 +315,51 @@ int rt_program(int *number)
 
 	if (err)
 		return err;
-	*number = job->kind == RT_PMI1 ? pmi.program : 0;
+	*number = backend && backend->program ? backend->program() : 0;
 	return 0;
+}
+
+int rt_local(int *rank, int *size)
+{
+	const struct rt_job *job;
+	int err = job_ready(&job);
+
+	if (err)
+		return err;
+	return backend ? backend->local(rank, size) : -EOPNOTSUPP;
+}
+
+void rt_list(void (*show)(const char *name, const char *state, const char *why))
+{
+	for (int i = 0; i < N_BACKENDS; i++)
+		show(backends[i]->name, outcomes[i].state ? outcomes[i].state : "not tried",
+		     outcomes[i].why);
+}
+
+/* The result of rt_init, if it was called. */
+static int known_result(void)
+{
+	int err;
+
+	pthread_mutex_lock(&lock);
+	err = result;
+	pthread_mutex_unlock(&lock);
+	return err;
 }
 
 int rt_abort(int code, const char *message)
 {
 	const struct rt_job *job;
-	int err;
+	int err = known_result();
 
-	if (message)
+	/* others of the job that fail alike say why */
+	if (message && !(err && rt_is_silent()))
 		base_say("%s", message);
-	err = job_ready(&job);
+	if (!err)
+		err = job_ready(&job);
 	if (err)
 		return err;
-	return job->kind == RT_PMI1 ? rt_pmi1_abort(&pmi, code) : -EOPNOTSUPP;
+	return backend && backend->abort ? backend->abort(code, message) : -EOPNOTSUPP;
 }
 
 /* Set finished. True for the one call that did it, in a process that has joined a job. */
@@ -416,14 +376,18 @@ static bool finish_once(void)
 	return first;
 }
 
+static void finish(bool at_exit)
+{
+	if (finish_once() && backend)
+		backend->fini(at_exit);
+}
+
 void rt_fini(void)
 {
-	if (finish_once() && the_job.kind == RT_PMI1)
-		rt_pmi1_fini(&pmi);
+	finish(false);
 }
 
 static void finish_at_exit(void)
 {
-	pmi.at_exit = true;
-	rt_fini();
+	finish(true);
 }

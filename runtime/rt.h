@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Wire-up: the rank of this process in the parallel job, and a way to exchange small values
- * with the other ranks. The launcher is discovered once. It is PMI-1, else the variables of the
- * reference implementation (PTL_MY_RID with PTL_NIDMAP and PTL_PIDMAP), else this process is
- * alone. A launcher that can be seen but not used is an error: N processes never each believe
- * to be alone. PTL_LAUNCHER overrides: none makes a process alone whatever it sees, and pmi1
- * makes the lack of a PMI-1 launcher an error.
+ * with the other ranks. The launcher is discovered once: PMIx, else PMI-2, else PMI-1, else the
+ * variables of the reference implementation (PTL_MY_RID with PTL_NIDMAP and PTL_PIDMAP), else
+ * this process is alone. A launcher that can be seen but not used is an error: N processes never
+ * each believe to be alone. PTL_LAUNCHER overrides: none makes a process alone whatever it sees,
+ * and pmix, pmi2 or pmi1 makes the lack of such a launcher an error.
  *
  * A process that a rank starts while the rank is in the job does not belong to the job: it is
  * alone. A rank may be a script that runs one program after the other. The programs that all
@@ -18,13 +18,16 @@
 #ifndef RUNTIME_RT_H
 #define RUNTIME_RT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-enum rt_kind { RT_ALONE, RT_ENV, RT_PMI1 };
+enum rt_kind { RT_ALONE, RT_ENV, RT_LAUNCHER };
 
 struct rt_job {
 	enum rt_kind kind;
 	int rank, size;
+	/* A get of what another rank put costs no request to a process that all share. */
+	bool gets_are_local;
 	/* The same in all processes of the job. Different in each job, as far as the launcher
 	 * ensures that. */
 	char id[64];
@@ -44,7 +47,8 @@ int rt_init(const struct rt_job **job);
 
 /*
  * put makes a value known to the job. fence waits until all processes have called it. get reads
- * a value that was put before the fence. A key is put once in a job. A value is any C string.
+ * a value that this rank put before the fence. A key is put once in a job, by one rank. A value
+ * is any C string.
  * In a process that is alone, they work within it; with RT_ENV they return -EOPNOTSUPP.
  *
  * Other errors: -EINVAL (key), -E2BIG (value), -ENOENT (get: nobody put it), -ERANGE (get:
@@ -53,14 +57,25 @@ int rt_init(const struct rt_job **job);
  */
 int rt_put(const char *key, const char *value);
 int rt_fence(void);
-int rt_get(const char *key, char *value, size_t len);
+int rt_get(int rank, const char *key, char *value, size_t len);
 
 /*
  * The number of the launcher's program that this process runs, counted from 0. It is 0 if there
- * is only one program, without PMI-1, and if the launcher does not say. Returns 0, or -errno as
- * rt_init, -ESHUTDOWN or -ECHILD.
+ * is only one program, without a launcher, and if the launcher does not say. Returns 0, or
+ * -errno as rt_init, -ESHUTDOWN or -ECHILD.
  */
 int rt_program(int *number);
+
+/*
+ * The place of this process among the ranks of its host, and their number, as the launcher sees
+ * it. Asks the launcher at each call. Returns 0, -ENOENT or -EPROTO if it does not say,
+ * -EOPNOTSUPP with RT_ENV, or -errno as rt_get.
+ */
+int rt_local(int *rank, int *size);
+
+/* Show for each way to a launcher its name, the outcome ("used", "refused", "not seen", ...) and
+ * why. Call rt_init first. */
+void rt_list(void (*show)(const char *name, const char *state, const char *why));
 
 /*
  * Ask the launcher to end the whole job with this exit code, after printing message (may be

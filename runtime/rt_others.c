@@ -7,15 +7,19 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
+#include "runtime/rt_backend.h"
 #include "runtime/rt_others.h"
 
 /* ---- launchers without a connection ---------------------------------------------------------- */
@@ -33,11 +37,11 @@ static const struct other {
 	{ "Slurm",
 	  "SLURM_PROCID",
 	  { "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS" },
-	  "start the job with srun --mpi=pmi2" },
+	  "start the job with srun --mpi=pmix or --mpi=pmi2 (srun --mpi=list shows which it has)" },
 	{ "Open MPI",
 	  "OMPI_COMM_WORLD_RANK",
 	  { "OMPI_COMM_WORLD_SIZE" },
-	  "start the job with Postern's mpiexec" },
+	  "the variables of PMIx got lost on the way: start the process directly under mpirun" },
 	{ "PALS",
 	  "PALS_RANKID",
 	  { "PALS_SIZE" },
@@ -70,39 +74,63 @@ static long tasks_of(const struct other *other)
 	return 0;
 }
 
-int rt_check_others(void)
+static bool is_first(const char *const *names)
 {
-	bool alone = false;
+	for (; *names; names++) {
+		const char *number = base_config_env(*names);
 
+		if (number)
+			return !strcmp(number, "0");
+	}
+	return true;
+}
+
+static _Atomic bool silent;
+
+int rt_say_once(bool whole_job, int (*check)(void))
+{
+	static const char *const of_host[] = { "OMPI_COMM_WORLD_LOCAL_RANK", "PALS_LOCAL_RANKID",
+					       "MPI_LOCALRANKID", "SLURM_LOCALID", NULL };
+	static const char *const of_job[] = {
+		"OMPI_COMM_WORLD_RANK", "PALS_RANKID", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", NULL
+	};
+	const bool speaks = is_first(whole_job ? of_job : of_host);
+	int err;
+
+	if (!speaks)
+		base_hold_warnings(true);
+	err = check();
+	if (!speaks)
+		base_hold_warnings(false);
+	silent = err && !speaks;
+	return err;
+}
+
+bool rt_is_silent(void)
+{
+	return silent;
+}
+
+static int refuse_others(void)
+{
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		const struct other *other = &others[i];
-		long tasks;
 
-		if (!is_task(other))
+		/* alone here: another launcher may have been started by this one, and may have
+		 * started several */
+		if (!is_task(other) || tasks_of(other) == 1)
 			continue;
-		tasks = tasks_of(other);
-		if (tasks == 1) {
-			/* another launcher may have been started by this one, and may have
-			 * started several */
-			alone = true;
-			continue;
-		}
-		base_warn(
-			"this process is number %.16s of those that %s started (%s is set), which "
-			"gave it no connection to the others; %s, or set PTL_LAUNCHER=none to run "
-			"it alone",
-			base_config_env(other->rank), other->name, other->rank, other->remedy);
+		base_warn("%s started this process as one of several (%s is set) and gave it no "
+			  "connection to the others; %s, or set PTL_LAUNCHER=none to run it alone",
+			  other->name, other->rank, other->remedy);
 		return -ENOTSUP;
 	}
-	if (alone)
-		return 0;
-	if (!base_config_env("PMIX_NAMESPACE") && !base_config_env("PMIX_RANK"))
-		return 0;
-	base_warn(
-		"this process was started by a PMIx launcher (PMIX_NAMESPACE or PMIX_RANK is set), "
-		"which is not supported; start the job with Postern's mpiexec, with mpiexec.hydra "
-		"or with srun --mpi=pmi2, or set PTL_LAUNCHER=none to run this process alone");
-	return -ENOTSUP;
+	return 0;
+}
+
+int rt_check_others(void)
+{
+	return rt_say_once(true, refuse_others);
 }
 
 /* ---- what a rank has started ----------------------------------------------------------------- */
@@ -236,4 +264,60 @@ bool rt_is_taken(int fd)
 		return found == TAKEN;
 	/* or a script leads it, which has started the process that joined */
 	return top_of_leader == leader && top != leader && parent_of(top) == parent_of(leader);
+}
+
+/* ---- a name of this process ------------------------------------------------------------------ */
+
+/* Is the socket with this name one of a process of this user? */
+static bool is_held_by_us(const struct sockaddr_un *address, socklen_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct ucred holder = { .uid = (uid_t)-1 };
+	socklen_t size = sizeof(holder);
+	bool ours;
+
+	if (fd < 0)
+		return false;
+	/* a full queue says nothing of the holder, and it is ours who fill it */
+	ours = connect(fd, (const struct sockaddr *)address, len)
+		       ? errno == EAGAIN
+		       : !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) &&
+				 holder.uid == geteuid();
+	close(fd);
+	return ours;
+}
+
+/* The name is in the abstract namespace, which the kernel clears when its holder ends. */
+int rt_claim(const char *name, int *out)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err = 0;
+	uint64_t hash = 0xcbf29ce484222325;
+	socklen_t len;
+
+	for (const char *c = name; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			  (size_t)snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
+					   "postern-rank-%u-%016llx", (unsigned)geteuid(),
+					   (unsigned long long)hash));
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, len) || listen(fd, 16))
+		err = -errno;
+	if (err == -EADDRINUSE && is_held_by_us(&address, len))
+		err = RT_NOT_A_RANK;
+	else if (err)
+		base_warn("cannot take the socket @%s, which says that this rank has joined: %s",
+			  address.sun_path + 1, strerror(-err));
+	if (!err)
+		*out = fd;
+	else if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+void rt_unclaim(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }

@@ -16,6 +16,24 @@
 int rt_check_others(void);
 
 /*
+ * Call check, whose trouble all processes of this host, or of the whole job, have as well. One of
+ * them prints its warnings, by the rank that launchers' variables give; one without a rank prints
+ * them, too. Returns as check.
+ */
+int rt_say_once(bool whole_job, int (*check)(void));
+
+/* Has rt_say_once kept this process from printing why it failed? */
+bool rt_is_silent(void);
+
+/*
+ * Take a name for this process among those of this user and host, until rt_unclaim or its end.
+ * The processes that it starts do not have it. 0; RT_NOT_A_RANK if another process has it; or
+ * -errno after a warning.
+ */
+int rt_claim(const char *name, int *fd);
+void rt_unclaim(int *fd);
+
+/*
  * Has an ancestor of this process joined the job by the connection with this number? Such a
  * process keeps the connection from the processes it starts, so the number here is another
  * file. An ancestor that has ended since is recognized by its process group.

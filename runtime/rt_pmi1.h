@@ -7,35 +7,20 @@
 #ifndef RUNTIME_RT_PMI1_H
 #define RUNTIME_RT_PMI1_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "runtime/pmi1_wire.h"
+#include "runtime/rt_link.h"
 
 enum { RT_PMI1_KVSNAME_MAX = 256 };
 
 struct rt_pmi1 {
-	int fd;
-	bool debug;                            /* print every line */
+	struct rt_link link;
 	char kvsname[RT_PMI1_KVSNAME_MAX + 1]; /* of this job; constant after rt_pmi1_init */
 	int key_max, value_max;                /* characters the launcher stores; also constant */
 	_Atomic int program; /* the launcher's number of this program; 0 if it does not say */
-	int timeout_ms;      /* wait for an answer, -1: no limit; under `call` */
-
-	/*
-	 * call is held over one request and its answer, and guards the members below. write is
-	 * held over one line, so that an abort can be sent while another thread waits for an
-	 * answer. Order: call, write.
-	 */
-	pthread_mutex_t call, write;
-	bool asks_program; /* sent, without an answer yet */
-	bool at_exit;      /* the process ends and has not left the job by itself */
-	int error;     /* why the connection cannot be used any more, a negative errno; else 0 */
-	char *in;      /* PMI1_LINE_MAX bytes: received data, from the start of a line */
-	size_t in_len; /* bytes in it */
-	size_t line;   /* length of the line last returned */
-	char *out;     /* PMI1_LINE_MAX bytes: the request */
+	bool asks_program;   /* sent, without an answer yet; under link.call */
+	bool at_exit;        /* the process ends and has not left the job by itself */
 };
 
 /*

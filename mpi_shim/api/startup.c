@@ -108,7 +108,7 @@ static void print_by_line(void)
 	const size_t size = __fbufsize(stdout);
 	struct stat st;
 
-	if (!base_config_is_set("PMI_FD"))
+	if (!base_config_is_set("PMI_FD") && !base_config_is_set("PMIX_RANK"))
 		return;
 	if (!size || size == BUFSIZ ||
 	    (!fstat(fileno(stdout), &st) && size == (size_t)st.st_blksize))

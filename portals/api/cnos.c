@@ -140,5 +140,6 @@ int cnos_launcher(void)
 {
 	const struct rt_job *job;
 
-	return !rt_init(&job) && job->kind == RT_PMI1 ? CNOS_LAUNCHER_APRUN : CNOS_LAUNCHER_UNKNOWN;
+	return !rt_init(&job) && job->kind == RT_LAUNCHER ? CNOS_LAUNCHER_APRUN
+							  : CNOS_LAUNCHER_UNKNOWN;
 }

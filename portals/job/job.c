@@ -5,8 +5,9 @@
  * else it is "rank 0 of 1". Every interface has a group made of that and of the values the
  * client set.
  *
- * The ids are exchanged once: each rank puts its own, and rank 0 puts the table of all. So the
- * launcher answers a few requests for each rank, and not one for each pair.
+ * The ids are exchanged once. Each rank puts its own. Where a get is a request to the launcher,
+ * rank 0 then puts the table of all, so that the launcher answers a few requests for each rank,
+ * and not one for each pair.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -79,7 +80,7 @@ int ptl_job_setup(void)
 	pthread_mutex_lock(&lock);
 	if (!job)
 		job = found; /* the same at every call; readers need no lock after the first */
-	err = job->kind == RT_PMI1 ? 0 : read_env();
+	err = job->kind == RT_LAUNCHER ? 0 : read_env();
 	pthread_mutex_unlock(&lock);
 	return err == -ENOENT ? 0 : err;
 }
@@ -103,7 +104,7 @@ void ptl_job_fini(void)
 
 void ptl_job_own_rank(unsigned int *rank, unsigned int *size)
 {
-	bool alone = job->kind != RT_PMI1 && !env;
+	bool alone = job->kind != RT_LAUNCHER && !env;
 
 	*rank = alone ? 0 : (unsigned int)(env ? env->rank : job->rank);
 	*size = alone ? 1 : (unsigned int)(env ? env->size : job->size);
@@ -134,7 +135,7 @@ int ptl_job_fence(void)
 
 	if (err)
 		return err;
-	if (job->kind == RT_PMI1)
+	if (job->kind == RT_LAUNCHER)
 		return rt_fence();
 	return size == 1 ? 0 : -EOPNOTSUPP;
 }
@@ -214,7 +215,7 @@ ptl_jid_t ptl_job_jid(void)
 		found = jid;
 	else if (configured >= 0)
 		found = (ptl_jid_t)configured;
-	else if (job && (job->kind == RT_PMI1 || env))
+	else if (job && (job->kind == RT_LAUNCHER || env))
 		found = job_hash();
 	pthread_mutex_unlock(&lock);
 	return found;
@@ -229,8 +230,8 @@ void ptl_job_set_jid(ptl_jid_t wanted)
 
 /* ---- the exchange of ids --------------------------------------------------------------------- */
 
-/* Rank 0: collect one text of all ranks' ids, and one of their cards. A rank that put nothing
- * leaves blanks. */
+/* Collect one text of all ranks' ids, and one of their cards. A rank that put nothing leaves
+ * blanks. */
 static int gather_lines(char *all, char *lines, int size)
 {
 	for (int rank = 0; rank < size; rank++) {
@@ -241,7 +242,7 @@ static int gather_lines(char *all, char *lines, int size)
 		int err;
 
 		snprintf(key, sizeof(key), "ptl.id.%d", rank);
-		err = rt_get(key, one, sizeof(one));
+		err = rt_get(rank, key, one, sizeof(one));
 		if (err && err != -ENOENT && err != -ERANGE)
 			return err;
 		len = strlen(one);
@@ -347,15 +348,12 @@ static int put_tables(char *all, char *lines, const char *card)
 	return err || !*card ? err : rt_put("ptl.cards", lines);
 }
 
-/* `all` has room for the text of the table, and so has `lines`. */
-static int exchange_text(char *all, char *lines, size_t lines_len, ptl_interface_t iface,
-			 ptl_process_id_t id, const char *card)
+/* A get is a request to the launcher: rank 0 makes the tables, and each rank gets these two. */
+static int exchange_tables(char *all, char *lines, size_t lines_len, const char *card)
 {
-	int err = put_own(iface, id, card);
 	int gathered = 0;
+	int err = rt_fence();
 
-	if (!err)
-		err = rt_fence();
 	if (err)
 		return err;
 	if (job->rank == 0)
@@ -365,10 +363,44 @@ static int exchange_text(char *all, char *lines, size_t lines_len, ptl_interface
 	if (!err)
 		err = gathered;
 	if (!err)
-		err = rt_get("ptl.ids", all, (size_t)job->size * ID_LEN + 1);
-	if (!err && (!*card || rt_get("ptl.cards", lines, lines_len)))
+		err = rt_get(0, "ptl.ids", all, (size_t)job->size * ID_LEN + 1);
+	if (!err && (!*card || rt_get(0, "ptl.cards", lines, lines_len)))
 		*lines = '\0';
 	return err;
+}
+
+/* A get is no request: each rank makes the tables after one fence. */
+static int exchange_all(char *all, char *lines, const char *card)
+{
+	char secret[2 * SECRET_LEN + 2];
+	int err = 0;
+
+	if (job->rank == 0) {
+		err = make_secret(secret);
+		if (!err)
+			err = rt_put("ptl.secret", secret);
+	}
+	if (!err)
+		err = rt_fence();
+	if (!err)
+		err = rt_get(0, "ptl.secret", lines, sizeof(secret));
+	if (!err)
+		err = gather_lines(all, lines + strlen(lines), job->size);
+	if (!err && !*card)
+		*lines = '\0';
+	return err;
+}
+
+/* `all` has room for the text of the table, and so has `lines`. */
+static int exchange_text(char *all, char *lines, size_t lines_len, ptl_interface_t iface,
+			 ptl_process_id_t id, const char *card)
+{
+	int err = put_own(iface, id, card);
+
+	if (err)
+		return err;
+	return job->gets_are_local ? exchange_all(all, lines, card)
+				   : exchange_tables(all, lines, lines_len, card);
 }
 
 /* Tell the others our id, and learn theirs: an array and a text, for the caller to free. */
@@ -476,14 +508,14 @@ static int learn_group_ids(struct ptl_group *group, ptl_interface_t iface, ptl_p
 {
 	int err;
 
-	if (job->kind != RT_PMI1 && !env) {
+	if (job->kind != RT_LAUNCHER && !env) {
 		if (!group->rank_set)
 			warn_partial_env();
 		return ptl_group_take(group, 0, 1, &id);
 	}
 	if (!is_ids_iface(iface)) /* only our own id is known there */
 		return group->size == 1 ? ptl_group_take(group, 0, 1, &id) : PTL_OK;
-	if (job->kind == RT_PMI1 && !table) {
+	if (job->kind == RT_LAUNCHER && !table) {
 		ptl_process_id_t *ids;
 		char *lines;
 
@@ -621,7 +653,7 @@ bool ptl_job_has_secret(void)
 	bool has;
 
 	pthread_mutex_lock(&lock);
-	has = job->kind == RT_PMI1 || has_file_secret();
+	has = job->kind == RT_LAUNCHER || has_file_secret();
 	pthread_mutex_unlock(&lock);
 	return has;
 }
@@ -631,7 +663,7 @@ bool ptl_job_has_cards(ptl_interface_t iface)
 	bool has;
 
 	pthread_mutex_lock(&lock);
-	has = job->kind == RT_PMI1 && !table && is_ids_iface(iface);
+	has = job->kind == RT_LAUNCHER && !table && is_ids_iface(iface);
 	pthread_mutex_unlock(&lock);
 	return has;
 }
@@ -739,7 +771,7 @@ int ptl_job_set_rank_by_env(struct ptl_group *group, const ptl_process_id_t *own
 	ptl_process_id_t *ids;
 	int err;
 
-	if (job->kind == RT_PMI1)
+	if (job->kind == RT_LAUNCHER)
 		return PTL_OK;
 	err = read_env();
 	if (err == -ENOENT && !env_found)

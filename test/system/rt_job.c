@@ -74,7 +74,7 @@ static void fence(char **args)
 		for (int rank = 0; rank < job->size; rank++) {
 			snprintf(key, sizeof(key), "round-%d.rank_%d", round, rank);
 			snprintf(expected, sizeof(expected), "value %d of rank %d", round, rank);
-			must(rt_get(key, value, sizeof(value)), "rt_get");
+			must(rt_get(rank, key, value, sizeof(value)), "rt_get");
 			if (strcmp(value, expected))
 				fail("read \"%s\" in place of \"%s\"", value, expected);
 		}
@@ -118,14 +118,15 @@ static void values(char **args)
 		char *value = make_value(lengths[i], peer);
 
 		snprintf(key, sizeof(key), "v%zu.%d", i, peer);
-		must(rt_get(key, got, RT_VALUE_MAX + 1), "rt_get");
+		must(rt_get(peer, key, got, RT_VALUE_MAX + 1), "rt_get");
 		if (strcmp(got, value))
 			fail("the value of %zu bytes came back changed", lengths[i]);
 		if (lengths[i])
-			must_be(rt_get(key, got, lengths[i]), -ERANGE, "rt_get to a short buffer");
+			must_be(rt_get(peer, key, got, lengths[i]), -ERANGE,
+				"rt_get to a short buffer");
 		free(value);
 	}
-	must_be(rt_get("nobody", got, 10), -ENOENT, "rt_get of an unknown key");
+	must_be(rt_get(0, "nobody", got, 10), -ENOENT, "rt_get of an unknown key");
 	must_be(rt_put("no blanks", "x"), -EINVAL, "rt_put of a bad key");
 	free(got);
 	tell("values done");
@@ -140,7 +141,7 @@ static void *getter(void *arg)
 
 		snprintf(key, sizeof(key), "t.%d", rank);
 		snprintf(expected, sizeof(expected), "of %d", rank);
-		must(rt_get(key, value, sizeof(value)), "rt_get");
+		must(rt_get(rank, key, value, sizeof(value)), "rt_get");
 		if (strcmp(value, expected))
 			fail("read \"%s\" in place of \"%s\"", value, expected);
 	}

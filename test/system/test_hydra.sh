@@ -71,6 +71,15 @@ aborts() {
 	hydra 3 abort 2 42
 	need status_is 42
 }
+by_pmi2() {
+	export PTL_LAUNCHER=pmi2
+	same_job
+	does 4 fence 3
+	does 3 values
+	does 3 threads
+	does 3 fork
+	status_kept
+}
 launcher_dies() {
 	: >"$dir/out"
 	: >"$dir/ranks"
@@ -105,6 +114,7 @@ if command -v mpiexec.hydra >/dev/null; then
 	check 'Hydra: an exit status after leaving the job ends nothing' status_kept
 	check 'Hydra: an abort with its code' aborts
 	check 'Hydra: its death ends a fence' launcher_dies
+	check 'Hydra: all of this by PMI-2' by_pmi2
 else
 	tap_skip 'our client under Hydra' 'no mpiexec.hydra; install the package mpich'
 fi

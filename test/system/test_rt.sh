@@ -103,33 +103,47 @@ check 'PMI_FD that is no number' refused 'PMI_FD="seven" is no file number' PMI_
 check 'PMI_FD below zero' refused 'PMI_FD="-1" is no file number' PMI_FD=-1 PMI_RANK=0 PMI_SIZE=1
 check 'PMI_FD without PMI_RANK' refused 'PMI_RANK=-1 and PMI_SIZE=2 name no rank' PMI_FD=0 PMI_SIZE=2
 check 'PMI_RANK outside the job' refused 'PMI_RANK=2 and PMI_SIZE=2 name no rank' PMI_FD=0 PMI_RANK=2 PMI_SIZE=2
+silent() {
+	run "$@" -- whoami
+	need [ "$status" -eq 98 ]
+	need [ -z "$out$err" ]
+}
 check 'PMI_PORT' refused 'PMI_PORT=host:1234\), which is not supported' PMI_PORT=host:1234 PMI_ID=0
-check 'a PMIx launcher' refused 'PMIx launcher.*mpiexec.hydra' PMIX_NAMESPACE=job PMIX_RANK=1
+# without libpmix: one that is no library; where Postern was built without PMIx the message is another
+: >"$dir/libpmix.so.2"
+check 'a PMIx launcher without libpmix' refused 'PMIx launcher.*(libpmix cannot be loaded: .*libpmix2|built without PMIx).*PTL_LAUNCHER=none' \
+	PMIX_NAMESPACE=job PMIX_RANK=1 "LD_LIBRARY_PATH=$dir"
+check 'which one process of a host says' silent PMIX_NAMESPACE=job PMIX_RANK=1 OMPI_COMM_WORLD_LOCAL_RANK=1 \
+	"LD_LIBRARY_PATH=$dir"
+check 'a PMIx launcher that is gone' refused 'PMIx.*PTL_LAUNCHER=none' PMIX_NAMESPACE=job PMIX_RANK=1
 
 slurm=(SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_PROCID=1)
-check 'srun without PMI' refused 'number 1 of those that Slurm started .*; start the job with srun --mpi=pmi2, or set PTL_LAUNCHER=none' \
-	"${slurm[@]}" SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2
-check 'srun that does not say how many' refused 'that Slurm started' SLURM_PROCID=0 SLURM_STEP_ID=0
+none=(SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2)
+check 'srun without PMI' refused 'Slurm started this .*; start the job with srun --mpi=pmix or --mpi=pmi2 .*PTL_LAUNCHER=none' \
+	"${slurm[@]}" "${none[@]}" SLURM_PROCID=0
+check 'which one process of the job says' silent "${slurm[@]}" "${none[@]}"
+check 'srun that does not say how many' refused 'Slurm started' SLURM_PROCID=0 SLURM_STEP_ID=0
 check 'srun of one task: alone' alone "${slurm[@]}" SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1
 check 'in the shell of an allocation: alone' alone SLURM_JOB_ID=7 SLURM_NTASKS=2
 check 'in the script of a batch job: alone' alone "${slurm[@]}" SLURM_PROCID=0
 check 'in a step of Slurm itself: alone' alone "${slurm[@]}" SLURM_PROCID=0 SLURM_STEP_ID=4294967291
 check 'ranks by PTL_MY_RID under srun' by_env "${slurm[@]}" SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=3
-check 'PALS' refused 'number 0 of those that PALS started' PALS_RANKID=0 PALS_SIZE=2
+check 'PALS' refused 'PALS started this process' PALS_RANKID=0 PALS_SIZE=2
 check 'PALS with one process: alone' alone PALS_RANKID=0 PALS_SIZE=1
-check "Open MPI's launcher" refused 'number 1 of those that Open MPI started' OMPI_COMM_WORLD_RANK=1 \
-	OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=job PMIX_RANK=1
-check "Open MPI's launcher with one process: alone" alone OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 \
-	PMIX_NAMESPACE=job PMIX_RANK=0
-check "Open MPI's launcher in a step of one task" refused 'number 1 of those that Open MPI started' SLURM_PROCID=0 \
-	SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4
-check 'PMIX_RANK alone' refused 'PMIx launcher' PMIX_RANK=0
+check "Open MPI's launcher without PMIx" refused 'Open MPI started this process .*PMIx got lost' OMPI_COMM_WORLD_RANK=0 \
+	OMPI_COMM_WORLD_SIZE=2
+check "Open MPI's launcher with one process: alone" alone OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1
+check "Open MPI's launcher in a step of one task" refused 'Open MPI started this' SLURM_PROCID=0 \
+	SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4
 
 check 'PTL_LAUNCHER=none under PMI-1: alone' alone PTL_LAUNCHER=none PMI_FD=0 PMI_RANK=1 PMI_SIZE=2
 check 'under PMIx: alone' alone PTL_LAUNCHER=none PMIX_NAMESPACE=job PMIX_RANK=1
 check 'in a step of Slurm: alone' alone PTL_LAUNCHER=none "${slurm[@]}" SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2
 check 'with maps: alone' alone PTL_LAUNCHER=none PTL_MY_RID=1 PTL_NIDMAP=1:2 PTL_PIDMAP=3:4
 check 'PTL_LAUNCHER=pmi1 without a launcher' refused 'PTL_LAUNCHER=pmi1 asks for' PTL_LAUNCHER=pmi1
+check 'PTL_LAUNCHER=pmi2 without a launcher' refused 'PTL_LAUNCHER=pmi2 asks for .*PMI_FD is not set' PTL_LAUNCHER=pmi2
+check 'PTL_LAUNCHER=pmix without a launcher' refused 'PTL_LAUNCHER=pmix asks for .*PMIX_NAMESPACE is not' PTL_LAUNCHER=pmix
+check 'PTL_LAUNCHER=pmi1 takes no PMIx' refused 'PTL_LAUNCHER=pmi1 asks for' PTL_LAUNCHER=pmi1 PMIX_NAMESPACE=job PMIX_RANK=0
 check 'PTL_LAUNCHER=pmi1 takes no other' refused 'PTL_LAUNCHER=pmi1 asks for' PTL_LAUNCHER=pmi1 PTL_MY_RID=0 \
 	PTL_NIDMAP=1 PTL_PIDMAP=3
 

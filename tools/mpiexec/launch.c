@@ -75,6 +75,9 @@ static int child_env(const struct launch *what, int pmi_fd)
 	unsetenv("PMI_PORT");
 	unsetenv("PMI_ID");
 	unsetenv("PMI_SPAWNED");
+	unsetenv("PMIX_NAMESPACE");
+	unsetenv("PMIX_RANK");
+	unsetenv("MPI_LOCALRANKID");
 	for (int i = 0; i < opt->n_env; i++)
 		err |= setenv(opt->env[i].name, opt->env[i].value, 1);
 	for (int i = 0; i < what->app->n_env; i++)

@@ -410,7 +410,7 @@ static void standing_still_is_not_the_launchers_silence(void **state)
 	if (!pid) {
 		int err = join(l);
 
-		l->pmi.timeout_ms = PATIENCE_MS;
+		l->pmi.link.timeout_ms = PATIENCE_MS;
 		_exit(err || rt_pmi1_fence(&l->pmi) ? 1 : 0);
 	}
 	pass_ms(PATIENCE_MS / 20);
@@ -443,7 +443,7 @@ static void wrong_values_are_refused(void **state)
 
 static void a_line_without_end_is_refused(void **state)
 {
-	size_t len = PMI1_LINE_MAX + 10;
+	size_t len = RT_LINK_MAX + 10;
 	char *endless = malloc(len + 1);
 
 	(void)state;
