@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * portals-info: what Postern would do on this machine. It prints transports and why some cannot
- * be used, ids, limits, which thread makes progress, and the configuration with the source of
- * each value.
+ * be used, the launcher, ids, limits, which thread makes progress, and the configuration with
+ * the source of each value.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -15,13 +15,16 @@
 
 #include "base/config.h"
 #include "nal/nal.h"
+#include "runtime/rt.h"
 
 static void print_usage(FILE *to)
 {
-	fputs("usage: portals-info [--config | --limits | --transports]\n"
+	fputs("usage: portals-info [--config | --launcher | --limits | --transports]\n"
 	      "\n"
 	      "Without an option, everything but the variables that are at their defaults.\n"
 	      "  -c, --config      every configuration variable, its value and where it came from\n"
+	      "  -j, --launcher    the job that this process is in, and which launchers can be "
+	      "seen\n"
 	      "  -l, --limits      ids and limits of the default interface\n"
 	      "  -t, --transports  transports, and for those that cannot be used here, why; who "
 	      "moves\n"
@@ -96,6 +99,35 @@ static void progress(void)
 		       cores);
 }
 
+static void print_launcher(const char *name, const char *state, const char *why)
+{
+	printf("  %-8s %s%s%s\n", name, state, *why ? ": " : "", why);
+}
+
+/* Join the job as a program would, and print how. */
+static int launcher(void)
+{
+	static const char *const kinds[] = {
+		[RT_ALONE] = "alone",
+		[RT_ENV] = "of a job that PTL_MY_RID and its maps describe",
+		[RT_LAUNCHER] = "of a launcher's job",
+	};
+	const struct rt_job *job;
+	int rank, size, err = rt_init(&job);
+
+	puts("launcher");
+	rt_list(print_launcher);
+	if (err) {
+		printf("  rank     none: %s\n", strerror(-err));
+		return 1;
+	}
+	printf("  rank     %d of %d, %s", job->rank, job->size, kinds[job->kind]);
+	if (job->kind == RT_LAUNCHER && rt_local(&rank, &size) == 0)
+		printf("; on this host %d of %d", rank, size);
+	puts("");
+	return 0;
+}
+
 static int limits(void)
 {
 	ptl_ni_limits_t l;
@@ -160,11 +192,15 @@ static void config(bool all)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "config", no_argument, NULL, 'c' },     { "limits", no_argument, NULL, 'l' },
-		{ "transports", no_argument, NULL, 't' }, { "version", no_argument, NULL, 'V' },
-		{ "help", no_argument, NULL, 'h' },       { 0 },
+		{ "config", no_argument, NULL, 'c' },
+		{ "launcher", no_argument, NULL, 'j' },
+		{ "limits", no_argument, NULL, 'l' },
+		{ "transports", no_argument, NULL, 't' },
+		{ "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
 	};
-	int c = getopt_long(argc, argv, "cltVh", options, NULL), err;
+	int c = getopt_long(argc, argv, "cjltVh", options, NULL), err;
 
 	if (argc > 2 || (c == -1 && argc > 1)) {
 		print_usage(stderr);
@@ -174,6 +210,8 @@ int main(int argc, char **argv)
 	case 'c':
 		config(true);
 		return 0;
+	case 'j':
+		return launcher();
 	case 'l':
 		return limits();
 	case 't':
@@ -195,7 +233,9 @@ int main(int argc, char **argv)
 	puts("Postern " POSTERN_VERSION ", Portals 3.3");
 	transports();
 	progress();
-	err = limits();
+	err = launcher();
+	if (!err)
+		err = limits();
 	config(false);
 	return err;
 }
