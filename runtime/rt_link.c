@@ -16,7 +16,10 @@
 #include "runtime/pmi2_wire.h"
 #include "runtime/rt_link.h"
 
-enum { LOOK_MS = 100 }; /* longest single poll */
+enum {
+	LOOK_MS = 100, /* longest single poll */
+	END_LOCK_MS = 1000,
+};
 
 _Static_assert((int)RT_LINK_MAX >= (int)PMI1_LINE_MAX && (int)RT_LINK_MAX >= (int)PMI2_MESSAGE_MAX,
 	       "any message fits");
@@ -44,14 +47,24 @@ void rt_link_release(struct rt_link *link)
 	link->out = NULL;
 }
 
+static long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 bool rt_link_lock_to_end(struct rt_link *link)
 {
-	struct timespec until;
+	long until = now_ms() + END_LOCK_MS;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
-	if (pthread_mutex_timedlock(&link->call, &until))
-		return false;
+	/* not pthread_mutex_timedlock, whose clock may be set */
+	while (pthread_mutex_trylock(&link->call)) {
+		if (now_ms() >= until)
+			return false;
+		poll(NULL, 0, 1);
+	}
 	link->timeout_ms = RT_LINK_FINI_MS;
 	return true;
 }
@@ -129,14 +142,6 @@ int rt_link_send(struct rt_link *link, const char *bytes, size_t len)
 static long smaller_number(long a, long b)
 {
 	return a < b ? a : b;
-}
-
-static long now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* left: milliseconds to wait; below 0: no limit. Time during which this process is stopped does
