@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The header of `mpicc` and libmpi.so: the standard binary interface of MPI 5.0 (../mpi_abi/mpi.h), with
+ * The header of `mpicc` and libpostern-mpi.so: the standard binary interface of MPI 5.0 (../mpi_abi/mpi.h), with
  * the same values, plus what MPI-3 removed from the standard and old programs still use, and what ties
  * C to Fortran. A program that uses nothing of this file runs with libmpi_abi.so.1 as well.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Functions that only libmpi.so has. They are functions that MPI-3 removed, each by way of its
+ * Functions that only libpostern-mpi.so has. They are functions that MPI-3 removed, each by way of its
  * replacement, and the link between C and Fortran. See include/mpi/mpi.h.
  */
 #include "../../include/mpi/mpi.h"

@@ -26,7 +26,7 @@ static bool same_folder(const char *a, const char *b)
 	return strncmp(a, b, len) == 0 && !strchr(b + len, '/');
 }
 
-/* libmpi.so.1 and libmpi_abi.so.1 of one build are the same code and take each other's handles. */
+/* libpostern-mpi.so.1 and libmpi_abi.so.1 of one build are the same code and take each other's handles. */
 static bool is_twin(const char *library, const char *ours)
 {
 	const char *slash = strrchr(library, '/');
@@ -37,7 +37,7 @@ static bool is_twin(const char *library, const char *ours)
 	return (same_folder(library, ours) ||
 		(realpath(library, real[0]) && realpath(ours, real[1]) &&
 		 same_folder(real[0], real[1]))) &&
-	       (strcmp(name, "libmpi.so.1") == 0 || strcmp(name, "libmpi_abi.so.1") == 0);
+	       (strcmp(name, "libpostern-mpi.so.1") == 0 || strcmp(name, "libmpi_abi.so.1") == 0);
 }
 
 /* Whether the function belongs to another MPI. If so, fills in `other`. */

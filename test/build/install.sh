@@ -42,7 +42,7 @@ has() {
 check "all headers, in their folders" same_list want have
 fortran() {
 	ls "$root/include/postern/mpifort"/{mpif.h,mpi.mod,mpi_f08.mod} &&
-		has libmpifort.so.1 && has libmpifort_abi.so.1
+		has libpostern-mpifort.so.1 && has libpostern-mpifort_abi.so.1
 }
 if [ -f "$build/mpifort/mpif.h" ]; then
 	check "Fortran's header, modules and libraries" fortran

@@ -41,7 +41,7 @@ installs() {
 	done
 }
 least() {
-	installs least lib/libportals.so.3 lib/libmpi.so.1 lib/libmpi_abi.so.1 bin/mpicc bin/mpiexec bin/portals-info &&
+	installs least lib/libportals.so.3 lib/libpostern-mpi.so.1 lib/libmpi_abi.so.1 bin/mpicc bin/mpiexec bin/portals-info &&
 		! installs least bin/ptlperf && ! installs least bin/mpifort
 }
 says_what_is_missing() {

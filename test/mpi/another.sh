@@ -119,20 +119,20 @@ plain() {
 }
 other_first() {
 	"$mpicc" main.c ./libmpi.so.40 -Wl,-rpath,"$dir" -o program && run ./program && [ "$(cat out)" = 77 ] &&
-		two libmpi.so.40 libmpi.so.1
+		two libmpi.so.40 libpostern-mpi.so.1
 }
 preloaded() {
-	"$mpicc" main.c -o program && run env LD_PRELOAD=./libmpi.so.40 ./program && two libmpi.so.40 libmpi.so.1
+	"$mpicc" main.c -o program && run env LD_PRELOAD=./libmpi.so.40 ./program && two libmpi.so.40 libpostern-mpi.so.1
 }
 ours_first() {
 	"$mpicc" main.c -Wl,--no-as-needed ./libpart.so -Wl,-rpath-link,"$dir" -o program && run ./program &&
-		[ "$(cat out)" = 1 ] && two libmpi.so.1 libmpi.so.40
+		[ "$(cat out)" = 1 ] && two libpostern-mpi.so.1 libmpi.so.40
 }
 both_of_ours() {
 	"$mpicc_abi" -shared -fPIC -x c - -o libabi.so <<<'#include <mpi.h>
 int more(int *size) { return MPI_Comm_size(MPI_COMM_WORLD, size); }' &&
 		"$mpicc" main.c -Wl,--no-as-needed ./libabi.so -o program && quietly ./program &&
-		"$mpicc_abi" main.c -Wl,--no-as-needed "$build/mpi_shim/libmpi.so.1" -o program && quietly ./program
+		"$mpicc_abi" main.c -Wl,--no-as-needed "$build/mpi_shim/libpostern-mpi.so.1" -o program && quietly ./program
 }
 check "one library: not a word" plain
 check "another MPI is called: it is named first" other_first
@@ -143,9 +143,9 @@ check "both of our libraries: not a word" both_of_ours
 opened() {
 	cc opens.c -o opens && quietly ./opens "$build/mpi_shim/$1" "${@:2}"
 }
-check "a program opens libmpi" opened libmpi.so.1
+check "a program opens libmpi" opened libpostern-mpi.so.1
 check "a program opens libmpi_abi" opened libmpi_abi.so.1
-check "also behind another MPI, as translators do" opened libmpi.so.1 ./libmpi.so.40
+check "also behind another MPI, as translators do" opened libpostern-mpi.so.1 ./libmpi.so.40
 
 # ---- another header -----------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ open_mpi() {
 		main.c >real.c
 	mpicc.openmpi -shared -fPIC real.c -o libreal.so &&
 		"$mpicc" with_part.c ./libreal.so -o program && says "Open MPI's mpi.h" ./program &&
-		two libmpi.so.1 libmpi.so
+		two libpostern-mpi.so.1 libmpi.so
 }
 if command -v mpicc.mpich >/dev/null; then
 	check "an object of MPICH's mpicc" mpich

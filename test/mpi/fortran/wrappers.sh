@@ -87,7 +87,7 @@ in_two_steps() {
 }
 # needs FORTRAN C: the first, and nothing of MPI but the two; a linker may see that the second is not needed
 needs() {
-	readelf -d "$dir/program" | grep -o 'NEEDED.*\[libmpi.*\]' | sed 's/.*\[\(.*\)\]/\1/' >needed
+	readelf -d "$dir/program" | grep -o 'NEEDED.*\[lib\(postern-\)\?mpi.*\]' | sed 's/.*\[\(.*\)\]/\1/' >needed
 	cat needed
 	grep -qFx "$1" needed && ! grep -vFx -e "$1" -e "$2" needed
 }
@@ -98,19 +98,27 @@ for where in "$built" "$bin"; do
 	check "mpif77 with mpif.h, $place" builds "$where/mpif77" sum77.f
 	check "mpif90 with module mpi, $place" builds "$where/mpif90" sum90.f90 -Wall -Werror
 	check "mpifort with module mpi_f08, $place" builds "$where/mpifort" sum08.f90 -Wall -Werror
-	check "it needs libmpifort.so.1" needs libmpifort.so.1 libmpi.so.1
+	check "it needs libpostern-mpifort.so.1" needs libpostern-mpifort.so.1 libpostern-mpi.so.1
 	check "mpifort_abi, $place" builds "$where/mpifort_abi" sum08.f90
-	check "it needs libmpifort_abi.so.1" \
-		needs libmpifort_abi.so.1 libmpi_abi.so.1
+	check "it needs libpostern-mpifort_abi.so.1" \
+		needs libpostern-mpifort_abi.so.1 libmpi_abi.so.1
 	check "mpifort in two steps, $place" in_two_steps "$where/mpifort"
 done
 
+alone() {
+	"$@" -o "$dir/static" && runs "$dir/static" && ! readelf -d "$dir/static" | grep NEEDED
+}
+for where in "$built" "$bin"; do
+	check "mpif77 -static, ${where#"$dir/"}" alone "$where/mpif77" -static "$dir/sum77.f"
+	check "mpifort -static, ${where#"$dir/"}" alone "$where/mpifort" -static "$dir/sum08.f90"
+done
+
 ours() {
-	builds "$@" && needs libmpifort.so.1 libmpi.so.1
+	builds "$@" && needs libpostern-mpifort.so.1 libpostern-mpi.so.1
 }
 behind() {
 	"$1" "$dir/sum77.f" "-L$other" -Wl,--as-needed -lmpi_usempif08 -lmpi_mpifh -lmpi -o "$dir/program" &&
-		runs "$dir/program" && needs libmpifort.so.1 libmpi.so.1
+		runs "$dir/program" && needs libpostern-mpifort.so.1 libpostern-mpi.so.1
 }
 # as Autoconf's FLIBS are
 system=/usr/lib/$(cc -print-multiarch)
@@ -221,7 +229,7 @@ if command -v cmake >/dev/null; then
 	for program in sum77 sum90 sum08; do
 		check "$program runs" runs "$dir/cmake/build/$program"
 		cp "$dir/cmake/build/$program" "$dir/program"
-		check "$program has our libraries" needs libmpifort.so.1 libmpi.so.1
+		check "$program has our libraries" needs libpostern-mpifort.so.1 libpostern-mpi.so.1
 	done
 else
 	tap_skip "FindMPI builds with us" "no cmake here"
