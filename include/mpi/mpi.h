@@ -151,4 +151,10 @@ int PMPI_Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_status);
 }
 #endif
 
+/* The C++ bindings of MPI-2, for programs that include mpi.h alone: mpicxx defines the first. */
+#if defined(__cplusplus) && defined(POSTERN_MPI_CXX) && !defined(MPICH_SKIP_MPICXX) && \
+	!defined(OMPI_SKIP_MPICXX) && !defined(MPI_NO_CPPBIND)
+#include "mpicxx.h"
+#endif
+
 #endif

@@ -18,7 +18,11 @@ compiles() {
 }
 
 while read -r header; do
-	check "$header as C11" compiles "$header" gcc -std=c11 -x c
+	case $header in
+	mpi/cxx/*) continue ;; # parts of the next
+	mpi/mpicxx.h) ;;
+	*) check "$header as C11" compiles "$header" gcc -std=c11 -x c ;;
+	esac
 	check "$header as C++17" compiles "$header" g++ -std=c++17 -x c++
 done < <(find . -name '*.h' -printf '%P\n' | sort)
 
