@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Functions that only libpostern-mpi.so has. They are functions that MPI-3 removed, each by way of its
- * replacement, and the link between C and Fortran. See include/mpi/mpi.h.
+ * Functions that only libpostern-mpi.so has. They are functions that MPI-3 removed, each by way of
+ * its replacement, and the link between C and Fortran. See include/mpi/mpi.h.
  */
 #include "../../include/mpi/mpi.h"
 

@@ -26,7 +26,7 @@ static bool same_folder(const char *a, const char *b)
 	return strncmp(a, b, len) == 0 && !strchr(b + len, '/');
 }
 
-/* libpostern-mpi.so.1 and libmpi_abi.so.1 of one build are the same code and take each other's handles. */
+/* Both libraries of one build are the same code and take each other's handles. */
 static bool is_twin(const char *library, const char *ours)
 {
 	const char *slash = strrchr(library, '/');

@@ -768,7 +768,7 @@ static void handlers_of_files_and_sessions_can_be_made(void **state)
 	OK(MPI_Errhandler_free(&is));
 }
 
-/* ---- what only libpostern-mpi.so has -------------------------------------------------------------- */
+/* ---- what only libpostern-mpi.so has --------------------------------------------------------- */
 
 static void statuses_go_to_fortran_and_back(void **state)
 {
