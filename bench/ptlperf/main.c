@@ -49,6 +49,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < TESTS; i++)
 		if (p.opt.tests & 1u << i)
 			run[i](&p);
+	perf_report_preempted(&p);
 	perf_report_aims(&p);
 	perf_report_busy(&p);
 	bad = perf_report_finish(&p);

@@ -29,6 +29,7 @@ struct perf_report {
 	size_t count;
 	int aims; /* printed so far */
 	uint64_t start;
+	double preempted, seconds; /* how often both processes lost a core, in what time */
 	FILE *text; /* tables; standard error when the JSON goes to standard output */
 };
 
@@ -302,6 +303,31 @@ void perf_record_plain(struct perf *p, const char *test, const char *variant, si
 	record(p, test, variant, size, unit, value, NULL, 0);
 }
 
+/* ---- was the machine ours? ---- */
+
+#define BUSY_PER_S 20 /* preemptions a second that nobody sees in a median */
+
+static bool was_busy(const struct perf_report *r)
+{
+	return r->preempted > BUSY_PER_S * r->seconds;
+}
+
+void perf_report_preempted(struct perf *p)
+{
+	struct perf_report *r = p->report;
+	struct rusage u;
+
+	perf_watch("ending");
+	getrusage(RUSAGE_SELF, &u);
+	if (p->rank) {
+		perf_ctl_send(p, (uint64_t)u.ru_nivcsw);
+		return;
+	}
+	r->preempted = (double)u.ru_nivcsw + (double)perf_ctl_recv(p);
+	r->seconds = perf_ns(perf_now() - r->start) / 1e9;
+	perf_record_plain(p, "preempted", NULL, 0, "1/s", r->preempted / r->seconds);
+}
+
 /* ---- the aims ---- */
 
 static const struct figure *find(struct perf *p, const char *test, size_t size)
@@ -320,11 +346,12 @@ static void aim(struct perf *p, const char *what, const char *unit, double is, d
 {
 	struct perf_report *r = p->report;
 	bool met = at_most ? is <= should : is >= should;
+	const char *verdict = met ? "met" : was_busy(r) ? "not judged, see the note" : "missed";
 
 	if (!r->aims++)
 		perf_title(p, "aims", "what the project wants of these figures on one machine");
 	perf_say(p, "  %-46s %10.2f %-5s %8s %10.2f   %s", what, is, unit,
-		 at_most ? "at most" : "at least", should, met ? "met" : "missed");
+		 at_most ? "at most" : "at least", should, verdict);
 	record(p, "aim", what, 0, unit, is, at_most ? "at_most" : "at_least", should);
 }
 
@@ -369,34 +396,24 @@ void perf_report_aims(struct perf *p)
 		    1.5, true);
 }
 
-/* ---- was the machine ours? ---- */
-
-#define BUSY_PER_S 20 /* preemptions a second that nobody sees in a median */
+/* ---- the notes ---- */
 
 void perf_report_busy(struct perf *p)
 {
-	struct rusage u;
-	double seconds, preempted;
+	const struct perf_report *r = p->report;
 
-	perf_watch("ending");
-	getrusage(RUSAGE_SELF, &u);
-	if (p->rank) {
-		perf_ctl_send(p, (uint64_t)u.ru_nivcsw);
+	if (p->rank)
 		return;
-	}
-	preempted = (double)u.ru_nivcsw + (double)perf_ctl_recv(p);
-	seconds = perf_ns(perf_now() - p->report->start) / 1e9;
-	perf_record_plain(p, "preempted", NULL, 0, "1/s", preempted / seconds);
 	if (p->moved)
 		perf_say(p,
 			 "\n* the two cores were farther apart or nearer than when the floor was "
 			 "measured;\n  virtual machines move them. Compare such figures with "
 			 "nothing.");
-	if (preempted > BUSY_PER_S * seconds)
+	if (was_busy(r))
 		perf_say(p,
 			 "\nnote: other work took the cores from the two processes %.0f times in "
 			 "%.0f s; the figures suffer",
-			 preempted, seconds);
+			 r->preempted, r->seconds);
 }
 
 /* ---- the file ---- */

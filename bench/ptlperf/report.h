@@ -52,7 +52,11 @@ void perf_record(struct perf *p, const struct perf_point *pt, const struct perf_
 void perf_record_plain(struct perf *p, const char *test, const char *variant, size_t size,
 		       const char *unit, double value);
 
-/* Prints and records the project's aims, as far as they can be judged by what was measured. */
+/* Counts how often other work took the cores from both processes; before the next two. */
+void perf_report_preempted(struct perf *p);
+
+/* Prints and records the project's aims, as far as they can be judged by what was measured. None is
+ * called missed while other work took the cores. */
 void perf_report_aims(struct perf *p);
 /* Both ranks: says so when figures were marked, or when other work took the cores away so often
  * that it shows in the figures. */
