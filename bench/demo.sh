@@ -22,18 +22,19 @@ heading() {
 
 heading "Two ranks: PtlPut into the other's memory, PtlGet from there, both checked"
 echo "\$ mpiexec -n 2 hello_put"
-"$build/tools/mpiexec/mpiexec" -n 2 "$build/examples/hello_put"
+failed=
+"$build/tools/mpiexec/mpiexec" -n 2 "$build/examples/hello_put" || failed="the two ranks"
 
 heading "How fast: latency and bandwidth beside the bare machine, same two processes, same run"
-"$build/bench/ptlperf/ptlperf" --quick floor latency bandwidth rate
+"$build/bench/ptlperf/ptlperf" --quick floor latency bandwidth rate || failed="$failed the measurement"
 
 heading "Application bypass: data arrives while the target computes"
-"$build/bench/ptlperf/ptlperf" bypass
+"$build/bench/ptlperf/ptlperf" bypass || failed="$failed the bypass"
 
 heading "An MPI program, compiled with mpicc: a solver that exchanges borders and checks the result"
 echo "\$ mpicc -O2 -o halo halo.c -lm && mpiexec -n 4 ./halo 200"
 "$build/tools/mpicc/mpicc" -O2 -o "$dir/halo" "$here/../examples/mpi/halo.c" -lm
-"$build/tools/mpiexec/mpiexec" -n 4 "$dir/halo" 200
+"$build/tools/mpiexec/mpiexec" -n 4 "$dir/halo" 200 || failed="$failed the solver"
 
 heading "COMB: what the MPIs here leave of the processor while ten messages of 100 KiB arrive"
 echo "\$ bench/comb/run --method pww --size 100K"
@@ -48,3 +49,9 @@ if command -v gnuplot >/dev/null; then
 else
 	echo "(gnuplot is not installed; ./dev report installs it)"
 fi
+
+if [ -n "$failed" ]; then
+	printf '\nIt does not work here: %s failed; the message above says why\n' "$failed"
+	exit 1
+fi
+printf '\nIt works here: two ranks exchanged data, a target computed while data came, and an MPI program had the right result\n'
