@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# The archive of `meson dist` builds and passes tests by itself; what is installed from it has guides, examples,
+# licence and a modulefile, and `ninja uninstall` leaves nothing. Usage: dist.sh SOURCE_DIR
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../tap.sh"
+source=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+if ! git -C "$source" rev-parse >/dev/null 2>&1; then
+	tap_skip "the archive" "the sources are in no git repository"
+	tap_done
+	exit
+fi
+cd "$dir"
+small=(-Dnals=shm -Dbench=false -Dfortran=disabled -Dbuildtype=debug -Dtests=enabled)
+
+# what is committed is what the archive has
+archive() {
+	git clone -q "$source" clone && meson setup clone/build clone "${small[@]}" &&
+		meson dist -C clone/build --no-tests --formats xztar && mkdir unpacked &&
+		tar -xf clone/build/meson-dist/postern-*.tar.xz -C unpacked --strip-components=1 && rm -rf clone
+}
+builds() {
+	meson setup build unpacked --prefix "$dir/prefix" "${small[@]}" && ninja -C build
+}
+tests() {
+	meson test -C build --no-rebuild --suite unit --timeout-multiplier 5 --no-suite all
+}
+installs() {
+	meson install -C build --no-rebuild && cd "$dir/prefix" &&
+		ls share/doc/postern/{LICENSE,README.md,CHANGELOG.md,doc/mpi.md,doc/design/shm-lock.md,examples/mpi/hello.c} &&
+		ls share/modulefiles/postern/* share/man/man7/mpi.7 && ! find share/doc -name meson.build | grep .
+}
+# a module's tools say what it sets
+is_module() {
+	sh -c 'command -v tclsh' || return 0
+	cat >load.tcl <<-END
+		proc module-whatis args {}
+		proc conflict args {}
+		proc setenv {name value} { puts "\$name=\$value" }
+		proc prepend-path {name value} { puts "\$name=\$value" }
+		source [lindex [glob $dir/prefix/share/modulefiles/postern/*] 0]
+	END
+	tclsh load.tcl >paths && cat paths && grep -Fx "PATH=$dir/prefix/bin" paths
+}
+uninstalls() {
+	ninja -C build uninstall && ! find "$dir/prefix" ! -type d | grep .
+}
+check "meson dist makes an archive" archive
+check "it builds" builds
+check "its tests pass" tests
+check "guides, examples, licence and modulefile are installed" installs
+check "the modulefile leads there" is_module
+check "ninja uninstall leaves nothing" uninstalls
+
+tap_done
