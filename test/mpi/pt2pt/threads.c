@@ -8,6 +8,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "test/mpi/pt2pt/check.h"
@@ -207,6 +208,20 @@ static const char *stream(int round)
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
+/* Were more waits long than may be? Where many processes want each core, time cannot say. */
+static bool too_many(int slept, int most)
+{
+	double load = 0;
+
+	if (slept <= most)
+		return false;
+	getloadavg(&load, 1);
+	if (load < 8.0 * (double)sysconf(_SC_NPROCESSORS_ONLN))
+		return true;
+	printf("# %d long waits are not judged at a load of %.0f\n", slept, load);
+	return false;
+}
+
 static _Atomic bool over;
 
 /* Takes in everything, by tests of a request that does not end. */
@@ -253,7 +268,7 @@ static const char *woken(int round)
 	pthread_join(t.id, NULL);
 	if (tap_rank == 0)
 		printf("# %d of 200 times back and forth took 240 ms or more\n", slept);
-	return slept > 20
+	return too_many(slept, 20)
 		       ? tap_wrong("%d waits of 200 slept until they looked by themselves", slept)
 		       : NULL;
 }
@@ -302,7 +317,7 @@ static const char *queue_added(int round)
 		pthread_join(id, NULL);
 		MPI_Waitall(UNTAKEN, r, MPI_STATUSES_IGNORE);
 	}
-	return slept > 8 ? tap_wrong("%d sends of 20 slept", slept) : NULL;
+	return too_many(slept, 8) ? tap_wrong("%d sends of 20 slept", slept) : NULL;
 }
 
 static MPI_Request generalized;
@@ -353,7 +368,7 @@ static const char *generalized_from_thread(int round)
 		CHECK_INT(count_of(&s), 3);
 		slept += time_now() - start > 0.24;
 	}
-	CHECK(slept < 20);
+	CHECK(!too_many(slept, 19));
 	return NULL;
 }
 
