@@ -230,7 +230,7 @@ static void many_events_are_taken_at_once(void)
 	if (pt_is_target() && pt_target_is_away())
 		until_received(40);
 	while (pt_is_target() && next[0] + next[1] < 40) {
-		pt_ok(PtlEQAwait(eq, 2, 5000, &which));
+		pt_ok(PtlEQAwait(eq, 2, calls % 2 ? PTL_TIME_ASLEEP : 5000, &which));
 		pt_ok(PtlEQPollMany(eq, 2, 5000, NULL, ev, 16, &count));
 		pt_true(count > 0);
 		for (int k = 0; k < count; k++) {
