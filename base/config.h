@@ -191,6 +191,16 @@
 	  "on all nodes.")                                                                         \
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
+	X(MPIEXEC_TIMEOUT, mpiexec_timeout, STR, NULL, 0, 0, "seconds",                            \
+	  "mpiexec: end a job after that time, unless --timeout says another.")                    \
+	X(SLURM_JOB_ID, slurm_job_id, STR, NULL, 0, 0, "",                                         \
+	  "Set by Slurm: mpiexec starts what is allocated.")                                       \
+	X(SLURM_JOB_NUM_NODES, slurm_job_num_nodes, STR, NULL, 0, 0, "nodes", "Set by Slurm.")     \
+	X(SLURM_NNODES, slurm_nnodes, STR, NULL, 0, 0, "nodes", "The same by its older name.")     \
+	X(SLURM_NPROCS, slurm_nprocs, STR, NULL, 0, 0, "processes",                                \
+	  "SLURM_NTASKS by its older name.")                                                       \
+	X(SLURM_TASKS_PER_NODE, slurm_tasks_per_node, STR, NULL, 0, 0, "processes",                \
+	  "Set by Slurm.")                                                                         \
 	X(TMPDIR, tmpdir, STR, NULL, 0, 0, "directory",                                            \
 	  "Where shared memory is made if the system refuses memfd_create(2); unset, or without "  \
 	  "room there, /dev/shm, then /tmp.")                                                      \
