@@ -433,14 +433,18 @@ static int start_rank(int rank, const struct app *app, int cores)
 	return err ? 1 : 0;
 }
 
+/* Ranks are served while others are started: they do not wait for ever for an answer. Returns 0 or
+ * the exit status. */
 static int start_ranks(int cores)
 {
 	int rank = 0;
 	int status = 0;
 
 	for (int i = 0; i < opt->n_apps; i++)
-		for (int j = 0; j < opt->apps[i].ranks && !status; j++)
+		for (int j = 0; j < opt->apps[i].ranks && !status && state == RUNNING; j++) {
 			status = start_rank(rank++, &opt->apps[i], cores);
+			loop_poll();
+		}
 	return status;
 }
 

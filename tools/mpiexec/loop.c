@@ -168,6 +168,23 @@ static void deliver_signals(void)
 	}
 }
 
+static void deliver_events(const struct epoll_event *events, int n)
+{
+	for (int i = 0; i < n; i++) {
+		struct watch *watch = events[i].data.ptr;
+
+		if (watch->fd >= 0)
+			watch->ready(watch, events[i].events);
+	}
+}
+
+void loop_poll(void)
+{
+	struct epoll_event events[BATCH];
+
+	deliver_events(events, epoll_wait(epoll_fd, events, BATCH, 0));
+}
+
 int loop_wait(void)
 {
 	struct epoll_event events[BATCH];
@@ -175,12 +192,7 @@ int loop_wait(void)
 
 	if (n < 0 && errno != EINTR)
 		return -errno;
-	for (int i = 0; i < n; i++) {
-		struct watch *watch = events[i].data.ptr;
-
-		if (watch->fd >= 0)
-			watch->ready(watch, events[i].events);
-	}
+	deliver_events(events, n);
 	run_timers();
 	deliver_signals();
 	return 0;

@@ -49,6 +49,9 @@ void loop_close(struct watch *watch);
 /* Stop watching and return the descriptor. */
 int loop_remove(struct watch *watch);
 
+/* Deliver what the descriptors have now, and no timers or signals. */
+void loop_poll(void);
+
 /* Wait for events and deliver them. */
 int loop_wait(void);
 
