@@ -120,6 +120,20 @@ hydra() {
 ours() {
 	passed "$mpiexec" -n "$@"
 }
+handed() {
+	passed "$mpiexec" --launcher hydra -launcher-exec "$dir/launcher" -iface br77 "$@"
+}
+handed_file() {
+	printf '10.77.0.1 slots=2 # the first\n10.77.0.2:2\n' >"$dir/hosts"
+	handed -hostfile "$dir/hosts" "$@"
+}
+status_of_hosts() {
+	local status=0
+	timeout -k 5 100 "$mpiexec" --launcher hydra -launcher-exec "$dir/launcher" -iface br77 \
+		-host 10.77.0.1,10.77.0.2 sh -c 'exit 5' >"$dir/out" 2>&1 </dev/null || status=$?
+	cat "$dir/out"
+	[ "$status" -eq 5 ]
+}
 env_is() {
 	local setting=$1
 	shift
@@ -139,6 +153,11 @@ if command -v mpiexec.hydra >/dev/null; then
 	check 'two hosts under Hydra, MTU 9000' mtu_is 9000 hydra 2 "$program" 1 3
 	check 'four ranks on two hosts: shared memory on each, UDP between' hydra 4 "$program" 1 3
 	check 'and nothing else, as they say' hydra 4 "$mixed" udp
+	check 'our mpiexec hands hosts over to Hydra' handed -host 10.77.0.1:2,10.77.0.2:2 "$mixed" udp
+	check 'and those of a file' handed_file "$mixed" udp
+	check 'and programs with hosts of their own' \
+		handed -host 10.77.0.1 -n 2 "$mixed" udp : -host 10.77.0.2 -n 2 "$mixed" udp
+	check 'and has the exit status of the job' status_of_hosts
 else
 	tap_skip 'two hosts under Hydra' 'mpiexec.hydra is not installed'
 fi

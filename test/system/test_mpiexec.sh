@@ -153,7 +153,7 @@ check 'a bad number of ranks' usage_error -n 0 true
 check 'a number of ranks with something behind it' usage_error -n 2x true
 check 'an unknown option' usage_error --frob true
 check '-env without a value' usage_error -env NAME
-check 'a bad --bind-to' usage_error --bind-to socket true
+check 'a bad --bind-to' usage_error --bind-to sockets:x true
 check 'a bad --timeout' usage_error --timeout -1 true
 
 # ---- programs, environment, files --------------------------------------------------------------
@@ -203,9 +203,9 @@ here() {
 	need err_is_empty
 }
 not_here() {
-	run -host "$1" true
+	run --launcher embedded -host "$1" true
 	need status_is 2
-	need err_has 'all ranks run on this machine, for others use mpiexec.hydra'
+	need err_has '192.0.2.1 is another machine, and the embedded launcher is for this one'
 }
 search() {
 	mkdir -p "$dir/bin"
@@ -349,11 +349,32 @@ to_a_file() {
 	need err_lines 2 '^told$'
 }
 to_a_pipe() {
-	# ours, as without mpiexec
-	"$mpiexec" -n 2 sh -c 'readlink /proc/self/fd/1' 2>"$dir/err" </dev/null |
+	# of one rank: ours, as without mpiexec; of several each its own
+	"$mpiexec" sh -c 'readlink /proc/self/fd/1' 2>"$dir/err" </dev/null |
 		(readlink /proc/self/fd/0 && cat) >"$dir/out"
 	need [ "$(sort -u "$dir/out" | wc -l)" -eq 1 ]
+	"$mpiexec" -n 2 sh -c 'readlink /proc/self/fd/1' 2>"$dir/err" </dev/null |
+		(readlink /proc/self/fd/0 && cat) >"$dir/out"
+	need [ "$(sort -u "$dir/out" | wc -l)" -eq 3 ]
 	need out_lines 3 '^pipe:'
+}
+# Ranks that write 16 KiB at once, and stop in the middle of lines: no line has another in it.
+whole_lines() {
+	"$mpiexec" -n 64 sh -c 'seq -f "$PMI_RANK %.0f of a line that is not short" 2000' 2>"$dir/err" </dev/null |
+		grep -Evc '^[0-9]+ [0-9]+ of a line that is not short$' >"$dir/out"
+	need out_is 0
+	"$mpiexec" -n 64 sh -c 'seq -f "$PMI_RANK %.0f" 2000' 2>"$dir/err" </dev/null | sort | uniq -d >"$dir/out"
+	need out_is ''
+	"$mpiexec" -n 64 sh -c 'seq -f "$PMI_RANK %.0f" 2000' 2>"$dir/err" </dev/null | wc -l >"$dir/out"
+	need out_is 128000
+	need err_is_empty
+}
+# A line without its end is not kept back for ever.
+unfinished_line() {
+	start -n 2 sh -c 'printf "ready? "; exec sleep 60'
+	need eventually grep -q 'ready? ready? ' "$dir/out"
+	kill "$job"
+	finish
 }
 no_room_for_pipes() {
 	ulimit -n 130
@@ -382,9 +403,8 @@ much_to_a_file() {
 	timeout 60 "$mpiexec" -n 3 sh -c 'seq -f "$PMI_RANK %.0f" 200000' 2>"$dir/err" </dev/null \
 		1>&"$1" || status=$?
 	need status_is 0
-	# a part of a line may stand in another rank's, so count what there is
-	need [ "$(tr -d '\n' <"$dir/out" | wc -c)" -eq $((3 * $(seq -f "0 %.0f" 200000 | tr -d '\n' | wc -c))) ]
-	need [ "$(wc -l <"$dir/out")" -eq 600000 ]
+	need [ "$(grep -Ec '^[012] [0-9]+$' "$dir/out")" -eq 600000 ]
+	need [ "$(sort -u "$dir/out" | wc -l)" -eq 600000 ]
 }
 # Two jobs have one open file; neither writes over what the other has written.
 shared_file() {
@@ -424,7 +444,9 @@ check '-l loses and mixes nothing when the reader is slow' much_output
 check '-l: the reader goes, so do the ranks' reader_gone
 check 'what goes to a file goes through a pipe' to_a_file
 check 'or directly, where the limit of files allows no more' no_room_for_pipes
-check 'what goes to a pipe does so directly' to_a_pipe
+check 'what one rank writes to a pipe goes there directly' to_a_pipe
+check 'the lines of 64 ranks stay whole' whole_lines
+check 'a question comes without the end of its line' unfinished_line
 check 'the order of what goes to one file stays' in_order
 check 'a file loses nothing' much_to_a_file 3
 check 'a file that is appended to loses nothing' much_to_a_file 4
@@ -501,6 +523,11 @@ fence_of() {
 	run -n "$1" "$rt_job" fence "$2"
 	need status_is 0
 	need out_lines "$1" 'fences done$'
+}
+crowd() {
+	run -n 512 "$rt_job" late 512 0
+	need status_is 0
+	need out_lines 512 'at its end$'
 }
 rt_case() {
 	run -n 4 "$rt_job" "$1"
@@ -661,6 +688,7 @@ launcher_dies() {
 }
 check '64 ranks meet in a fence' fence_of 64 2
 check '256 ranks meet in a fence' fence_of 256 1
+check '512 ranks meet and leave' crowd
 check 'a job of one rank' fence_of 1 3
 check 'values of all lengths and bytes' rt_case values
 check 'several threads of a rank ask at once' rt_case threads

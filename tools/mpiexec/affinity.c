@@ -1,25 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Cores from the affinity mask that mpiexec itself was given. sysfs says which hardware threads
- * share a core. Where it cannot be read, each hardware thread counts as a core.
+ * Processors from the affinity mask that mpiexec itself was given; sysfs says which of them share a
+ * core, a cache, a NUMA node or a socket. Where it cannot be read each processor counts as a core,
+ * and all together as one of the larger units.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/mpiexec/affinity.h"
 
+/* By cpu: the lowest allowed cpu of its unit, -1 if not allowed. */
+struct units {
+	int *of;
+	int n;
+};
+
 static int n_cpus;         /* the capacity of the sets below */
 static cpu_set_t *allowed; /* our own mask */
-static int *core_of;       /* by cpu: the lowest allowed cpu of its core, -1 if not allowed */
-static int n_cores;
+static cpu_set_t *chosen;
+static struct units bind_units, map_units;
 
 static size_t cpu_set_size(void)
 {
 	return CPU_ALLOC_SIZE((size_t)n_cpus);
+}
+
+static bool is_allowed(int cpu)
+{
+	return cpu >= 0 && cpu < n_cpus && CPU_ISSET_S((size_t)cpu, cpu_set_size(), allowed);
 }
 
 static int read_mask(void)
@@ -38,27 +52,25 @@ static int read_mask(void)
 	return -EINVAL;
 }
 
-/* The lowest allowed cpu among those that share cpu's core. The list is like "0,4" or "0-3". */
-static int lowest_sibling(int cpu)
-{
-	char path[96];
-	int first, last;
-	int lowest = cpu;
-	FILE *file;
+/* ---- units ----------------------------------------------------------------------------------- */
 
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-		 cpu);
-	file = fopen(path, "re");
+/* The lowest allowed cpu of a list like "0,4" or "0-3", or -1. */
+static int lowest_in_list(const char *path)
+{
+	int first, last;
+	int lowest = -1;
+	FILE *file = fopen(path, "re");
+
 	if (!file)
-		return cpu;
-	while (fscanf(file, "%d", &first) == 1) {
+		return -1;
+	while (lowest < 0 && fscanf(file, "%d", &first) == 1) {
 		int c = fgetc(file);
 
 		last = first;
 		if (c == '-' && fscanf(file, "%d", &last) == 1)
 			c = fgetc(file);
-		for (int i = first; i <= last && i < lowest; i++)
-			if (i >= 0 && CPU_ISSET_S((size_t)i, cpu_set_size(), allowed))
+		for (int i = first; i <= last && i < n_cpus && lowest < 0; i++)
+			if (is_allowed(i))
 				lowest = i;
 		if (c != ',')
 			break;
@@ -67,7 +79,110 @@ static int lowest_sibling(int cpu)
 	return lowest;
 }
 
-int affinity_init(void)
+/* The directory of a cpu's data cache of this level, below that of the cpu. False: it has none. */
+static bool find_cache(int cpu, int wanted, char *name, size_t size)
+{
+	for (int i = 0; i < 10; i++) {
+		char path[128], type[16] = "";
+		int level = 0;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cache/index%d/level",
+			 cpu, i);
+		file = fopen(path, "re");
+		if (!file)
+			return false;
+		if (fscanf(file, "%d", &level) != 1)
+			level = 0;
+		fclose(file);
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/cache/index%d/type",
+			 cpu, i);
+		file = fopen(path, "re");
+		if (file && fscanf(file, "%15s", type) != 1)
+			*type = '\0';
+		if (file)
+			fclose(file);
+		snprintf(name, size, "cache/index%d/shared_cpu_list", i);
+		if (level == wanted && strcmp(type, "Instruction"))
+			return true;
+	}
+	return false;
+}
+
+/* The NUMA node of a cpu is a link in its directory. */
+static bool find_numa(int cpu, char *name, size_t size)
+{
+	char path[64];
+	const struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+	int node;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d", cpu);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir))) {
+		found = sscanf(entry->d_name, "node%d", &node) == 1;
+		if (found)
+			snprintf(name, size, "node%d/cpulist", node);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* The lowest allowed cpu of the unit that a cpu is in. */
+static int lowest_of_unit(enum unit unit, int cpu)
+{
+	char path[160];
+	char name[64] = "topology/thread_siblings_list";
+	bool found = true;
+	int lowest = -1;
+
+	if (unit == UNIT_HWTHREAD || unit == UNIT_USER)
+		return cpu;
+	if (unit == UNIT_L1 || unit == UNIT_L2 || unit == UNIT_L3)
+		found = find_cache(cpu, unit - UNIT_L1 + 1, name, sizeof(name));
+	else if (unit == UNIT_NUMA)
+		found = find_numa(cpu, name, sizeof(name));
+	else if (unit == UNIT_SOCKET)
+		strcpy(name, "topology/core_siblings_list");
+	else if (unit == UNIT_MACHINE || unit == UNIT_NODE)
+		found = false;
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/%s", cpu, name);
+	if (found)
+		lowest = lowest_in_list(path);
+	if (lowest >= 0 && lowest <= cpu)
+		return lowest;
+	if (unit < UNIT_L1)
+		return cpu;
+	for (lowest = 0; !is_allowed(lowest); lowest++)
+		;
+	return lowest;
+}
+
+static int find_units(struct units *units, enum unit unit)
+{
+	units->of = malloc((size_t)n_cpus * sizeof(*units->of));
+	if (!units->of)
+		return -ENOMEM;
+	for (int cpu = 0; cpu < n_cpus; cpu++) {
+		units->of[cpu] = is_allowed(cpu) ? lowest_of_unit(unit, cpu) : -1;
+		units->n += units->of[cpu] == cpu;
+	}
+	return 0;
+}
+
+/* The lowest cpu of unit number `index`. */
+static int unit_cpu(const struct units *units, int index)
+{
+	int cpu = 0;
+
+	while (units->of[cpu] != cpu || index--)
+		cpu++;
+	return cpu;
+}
+
+int affinity_init(enum unit bind, enum unit map)
 {
 	int err = read_mask();
 
@@ -77,42 +192,118 @@ int affinity_init(void)
 	 * may forbid it */
 	if (sched_setaffinity(0, cpu_set_size(), allowed))
 		return -errno;
-	core_of = malloc((size_t)n_cpus * sizeof(*core_of));
-	if (!core_of)
-		return -ENOMEM;
+	chosen = CPU_ALLOC((size_t)n_cpus);
+	err = chosen ? find_units(&bind_units, bind) : -ENOMEM;
+	if (!err)
+		err = find_units(&map_units, map);
+	return err ? err : bind_units.n;
+}
+
+int affinity_processors(void)
+{
+	return CPU_COUNT_S(cpu_set_size(), allowed);
+}
+
+/* ---- choices --------------------------------------------------------------------------------- */
+
+static void choose_unit(int lowest)
+{
+	for (int cpu = lowest; cpu < n_cpus; cpu++)
+		if (bind_units.of[cpu] == lowest)
+			CPU_SET_S((size_t)cpu, cpu_set_size(), chosen);
+}
+
+void affinity_choose(int first, int count)
+{
+	CPU_ZERO_S(cpu_set_size(), chosen);
+	for (int i = 0; i < count && i < bind_units.n; i++)
+		choose_unit(unit_cpu(&bind_units, (first + i) % bind_units.n));
+}
+
+/* The units to bind to that begin in a unit of the map; that which its first cpu is in, if none
+ * does. Returns how many, and the lowest cpu of number `index`. */
+static int units_inside(int map_cpu, int index, int *lowest)
+{
+	int n = 0;
+
+	*lowest = bind_units.of[map_cpu];
 	for (int cpu = 0; cpu < n_cpus; cpu++) {
-		core_of[cpu] = -1;
-		if (!CPU_ISSET_S((size_t)cpu, cpu_set_size(), allowed))
+		if (map_units.of[cpu] != map_cpu || bind_units.of[cpu] != cpu)
 			continue;
-		core_of[cpu] = lowest_sibling(cpu);
-		n_cores += core_of[cpu] == cpu;
+		if (n++ == index)
+			*lowest = cpu;
 	}
-	return n_cores;
+	return n ? n : 1;
 }
 
-static void add_core(cpu_set_t *set, int index)
+void affinity_choose_dealt(int rank, int count)
 {
-	int core = 0;
+	int map_cpu = unit_cpu(&map_units, rank % map_units.n);
+	int lowest;
+	int inside = units_inside(map_cpu, 0, &lowest);
+	int first = (int)((long)(rank / map_units.n) * count % inside);
 
-	while (core_of[core] != core || index--)
-		core++;
-	for (int cpu = core; cpu < n_cpus; cpu++)
-		if (core_of[cpu] == core)
-			CPU_SET_S((size_t)cpu, cpu_set_size(), set);
+	CPU_ZERO_S(cpu_set_size(), chosen);
+	for (int i = 0; i < count && i < inside; i++) {
+		units_inside(map_cpu, (first + i) % inside, &lowest);
+		choose_unit(lowest);
+	}
 }
 
-int affinity_bind(int first, int count)
+/* Add the processors of one rank, "0+4" or "0-3", up to the comma. */
+static bool choose_range(const char *text)
 {
-	cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
-	int err = 0;
+	CPU_ZERO_S(cpu_set_size(), chosen);
+	do {
+		char *end;
+		long first = strtol(text, &end, 10);
+		long last = first;
 
-	if (!set)
-		return -ENOMEM;
-	CPU_ZERO_S(cpu_set_size(), set);
-	for (int i = 0; i < count; i++)
-		add_core(set, (first + i) % n_cores);
-	if (sched_setaffinity(0, cpu_set_size(), set))
-		err = -errno;
-	CPU_FREE(set);
-	return err;
+		if (*end == '-')
+			last = strtol(end + 1, &end, 10);
+		for (long cpu = first; cpu <= last && cpu < n_cpus; cpu++) {
+			if (!is_allowed((int)cpu))
+				return false;
+			CPU_SET_S((size_t)cpu, cpu_set_size(), chosen);
+		}
+		if (last >= n_cpus || last < first)
+			return false;
+		text = end;
+	} while (*text++ == '+');
+	return true;
+}
+
+int affinity_choose_listed(const char *list, int rank)
+{
+	const char *at = list;
+	int n = 1;
+
+	for (const char *c = list; *c; c++)
+		n += *c == ',';
+	for (int skip = rank % n; skip; skip--)
+		at = strchr(at, ',') + 1;
+	return choose_range(at) ? 0 : -EINVAL;
+}
+
+void affinity_text(char *buf, size_t size)
+{
+	size_t len = 0;
+
+	*buf = '\0';
+	for (int cpu = 0; cpu < n_cpus && len + 24 < size; cpu++) {
+		int last = cpu;
+
+		if (!CPU_ISSET_S((size_t)cpu, cpu_set_size(), chosen))
+			continue;
+		while (last + 1 < n_cpus && CPU_ISSET_S((size_t)last + 1, cpu_set_size(), chosen))
+			last++;
+		len += (size_t)snprintf(buf + len, size - len, last > cpu ? "%s%d-%d" : "%s%d",
+					len ? "," : "", cpu, last);
+		cpu = last;
+	}
+}
+
+int affinity_apply(void)
+{
+	return sched_setaffinity(0, cpu_set_size(), chosen) ? -errno : 0;
 }

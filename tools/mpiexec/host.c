@@ -23,7 +23,7 @@ static bool is_ours(const struct addrinfo *address)
 	return bound;
 }
 
-static bool one_is_here(const char *name)
+bool host_is_here(const char *name)
 {
 	const struct addrinfo wanted = { .ai_socktype = SOCK_DGRAM };
 	struct addrinfo *found = NULL;
@@ -42,25 +42,5 @@ static bool one_is_here(const char *name)
 	for (const struct addrinfo *a = found; a && !here; a = a->ai_next)
 		here = is_ours(a);
 	freeaddrinfo(found);
-	return here;
-}
-
-bool host_is_here(const char *names)
-{
-	bool here = true;
-
-	do {
-		size_t len = strcspn(names, ",");
-		char name[NAME_SIZE];
-		char *colon;
-
-		snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : 0), names);
-		colon = strchr(name, ':');
-		/* an IPv6 address has several */
-		if (colon && !strchr(colon + 1, ':'))
-			*colon = '\0';
-		here = *name && one_is_here(name);
-		names += len;
-	} while (here && *names++);
 	return here;
 }

@@ -8,8 +8,6 @@
 
 #include <stdbool.h>
 
-/* Do all names of this comma-separated list belong to this machine? Each may be followed by
- * ":number". */
-bool host_is_here(const char *names);
+bool host_is_here(const char *name);
 
 #endif

@@ -1,57 +1,159 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * From the terminal to rank 0: reads a few kilobytes when mpiexec is in the foreground and rank
- * 0 has taken the previous ones.
+ * From standard input to the ranks that read it: takes a few kilobytes when mpiexec is in the
+ * foreground and all of these ranks have taken the previous ones.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tools/mpiexec/input.h"
 #include "tools/mpiexec/loop.h"
 
-static bool relay;         /* stdin is a terminal */
-static int child_end = -1; /* of the pipe; until rank 0 is started */
-static int to_child = -1;
-static struct watch from_tty = { .fd = -1 }, to_rank = { .fd = -1 };
+/* A rank that reads. */
+struct reader {
+	int rank;
+	int child_end; /* of its pipe; until it is started */
+	int to;        /* our end; -1: it reads no more */
+	struct watch watch;
+	size_t done; /* bytes of those below that it has */
+};
+
+static bool terminal;
+static bool relay; /* bytes are forwarded; else the one reader inherits standard input */
+static struct reader *readers;
+static int n_readers;
+static struct watch from = { .fd = -1 };
 static struct timer later;
 static char bytes[4096];
-static size_t start, len; /* bytes that wait for rank 0 */
+static size_t len; /* bytes that wait for readers */
 
-static void tty_ready(struct watch *watch, uint32_t events);
+static void from_ready(struct watch *watch, uint32_t events);
+
+/* ---- ranks that read ------------------------------------------------------------------------- */
+
+/* Is the rank in "1,3-5"? */
+static bool is_reader_listed(const char *list, int rank)
+{
+	for (;;) {
+		char *end;
+		long first = strtol(list, &end, 10);
+		long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+
+		if (rank >= first && rank <= last)
+			return true;
+		if (*end != ',')
+			return false;
+		list = end + 1;
+	}
+}
+
+int input_init(const char *list, int ranks)
+{
+	if (list && !strcmp(list, "none"))
+		return 0;
+	readers = calloc((size_t)ranks, sizeof(*readers));
+	if (!readers)
+		return -ENOMEM;
+	for (int rank = 0; rank < ranks; rank++)
+		if (list ? !strcmp(list, "all") || is_reader_listed(list, rank) : !rank)
+			readers[n_readers++] = (struct reader){
+				.rank = rank, .child_end = -1, .to = -1, .watch.fd = -1
+			};
+	terminal = isatty(0);
+	relay = terminal || n_readers > 1;
+	return 0;
+}
+
+bool input_is_shared(void)
+{
+	return n_readers > 1;
+}
+
+static struct reader *find_reader(int rank)
+{
+	for (int i = 0; i < n_readers; i++)
+		if (readers[i].rank == rank)
+			return &readers[i];
+	return NULL;
+}
+
+int input_open(int rank, int *fd)
+{
+	struct reader *reader = find_reader(rank);
+	int fds[2];
+
+	*fd = reader && !relay ? 0 : -1;
+	if (!reader || !relay)
+		return 0;
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	fcntl(fds[1], F_SETFL, O_NONBLOCK);
+	reader->child_end = *fd = fds[0];
+	reader->to = fds[1];
+	return 0;
+}
+
+void input_started(int rank)
+{
+	struct reader *reader = relay ? find_reader(rank) : NULL;
+
+	if (!reader)
+		return;
+	close(reader->child_end);
+	reader->child_end = -1;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static void stop_reader(struct reader *reader)
+{
+	loop_remove(&reader->watch);
+	if (reader->to >= 0)
+		close(reader->to);
+	reader->to = -1;
+}
 
 static void stop_input(void)
 {
-	loop_remove(&from_tty);
-	loop_remove(&to_rank);
-	if (to_child >= 0)
-		close(to_child);
-	to_child = -1;
+	loop_remove(&from);
+	for (int i = 0; i < n_readers; i++)
+		stop_reader(&readers[i]);
 	len = 0;
+}
+
+/* Take the next bytes when each reader has the last ones. */
+static void check_all_done(void)
+{
+	for (int i = 0; i < n_readers; i++)
+		if (readers[i].to >= 0 && readers[i].done < len)
+			return;
+	len = 0;
+	input_check_again();
 }
 
 static void rank_ready(struct watch *watch, uint32_t events)
 {
-	ssize_t n = events & EPOLLOUT ? write(to_child, bytes + start, len) : -1;
+	struct reader *reader = watch_of(watch, struct reader, watch);
+	ssize_t n = events & EPOLLOUT ? write(reader->to, bytes + reader->done, len - reader->done)
+				      : -1;
 
-	(void)watch;
-	if (n < 0) {
-		if (events & EPOLLOUT && errno == EAGAIN)
-			return;
-		stop_input(); /* nobody reads it */
+	if (n < 0 && events & EPOLLOUT && errno == EAGAIN)
 		return;
-	}
-	start += (size_t)n;
-	len -= (size_t)n;
-	if (!len) {
-		loop_remove(&to_rank);
-		input_check_again();
-	}
+	if (n < 0) /* nobody reads it */
+		stop_reader(reader);
+	else
+		reader->done += (size_t)n;
+	if (n >= 0 && reader->done < len)
+		return;
+	loop_remove(&reader->watch);
+	check_all_done();
 }
 
 /*
@@ -64,13 +166,13 @@ static void check_input_later(void)
 	loop_timer(&later, 0.1, input_check_again);
 }
 
-static void tty_ready(struct watch *watch, uint32_t events)
+static void from_ready(struct watch *watch, uint32_t events)
 {
 	ssize_t n;
 
 	(void)watch;
 	/* in the background, reading would stop mpiexec */
-	if (!(events & EPOLLHUP) && tcgetpgrp(0) != getpgrp()) {
+	if (terminal && !(events & EPOLLHUP) && tcgetpgrp(0) != getpgrp()) {
 		check_input_later();
 		return;
 	}
@@ -81,43 +183,37 @@ static void tty_ready(struct watch *watch, uint32_t events)
 		stop_input();
 		return;
 	}
-	start = 0;
 	len = (size_t)n;
-	loop_remove(&from_tty);
-	if (loop_add(&to_rank, to_child, EPOLLOUT, rank_ready))
-		stop_input();
+	loop_remove(&from);
+	for (int i = 0; i < n_readers; i++) {
+		readers[i].done = 0;
+		if (readers[i].to >= 0 &&
+		    loop_add(&readers[i].watch, readers[i].to, EPOLLOUT, rank_ready))
+			stop_reader(&readers[i]);
+	}
+	check_all_done(); /* none may be left */
 }
 
-int input_open(void)
+void input_begin(void)
 {
-	int fds[2];
-
-	relay = isatty(0);
-	if (!relay)
-		return 0;
-	if (pipe2(fds, O_CLOEXEC))
-		return -1;
-	fcntl(fds[1], F_SETFL, O_NONBLOCK);
-	child_end = fds[0];
-	to_child = fds[1];
-	return child_end;
-}
-
-void input_started(void)
-{
-	if (!relay)
-		return;
-	close(child_end);
-	child_end = -1;
-	input_check_again();
+	if (relay)
+		input_check_again();
 }
 
 void input_check_again(void)
 {
-	if (to_child < 0 || len)
+	bool any = false;
+	int err;
+
+	for (int i = 0; i < n_readers; i++)
+		any |= readers[i].to >= 0;
+	if (!any || len)
 		return;
-	loop_remove(&from_tty);
+	loop_remove(&from);
 	/* edge-triggered: input for another process is reported once, not again and again */
-	if (loop_add(&from_tty, 0, EPOLLIN | (uint32_t)EPOLLET, tty_ready))
+	err = loop_add(&from, 0, EPOLLIN | (uint32_t)EPOLLET, from_ready);
+	if (err == -EPERM)
+		from_ready(&from, EPOLLIN); /* a file, which is always ready */
+	else if (err)
 		stop_input();
 }

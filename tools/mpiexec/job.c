@@ -27,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "tools/mpiexec/affinity.h"
 #include "tools/mpiexec/guard.h"
 #include "tools/mpiexec/input.h"
@@ -58,6 +59,7 @@ static int forwarded_signal; /* the last forwarded signal that ends a process, 0
 static bool asked_to_end;
 static char job_name[160];
 static char host[65];
+static const char *search;
 static struct launch_state found;
 static struct timer timeout, grace, closed;
 
@@ -303,11 +305,12 @@ static void start_signals(void)
 	sigaction(SIGXFSZ, &ignore, &found.sigxfsz);
 }
 
-/* Every rank costs a connection and up to two pipes. False: there is room for the connections
- * only. */
+/* Every rank costs a connection and up to two pipes, more for files and shared input. False: there
+ * is room for the connections only. */
 static bool raise_file_limit(void)
 {
-	rlim_t need = (rlim_t)opt->ranks * 3 + 64;
+	rlim_t each = 3 + input_is_shared() + !!opt->outfile + !!opt->errfile;
+	rlim_t need = (rlim_t)opt->ranks * each + 64;
 	struct rlimit limit;
 
 	getrlimit(RLIMIT_NOFILE, &found.files);
@@ -351,6 +354,9 @@ static int prepare_job(void)
 	/* before the loop, so that the guard inherits none of its descriptors */
 	if (guard_start(opt->ranks))
 		return -1;
+	err = input_init(opt->input, opt->ranks);
+	if (err)
+		return fail_start("memory for standard input", err);
 	room = raise_file_limit();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	err = loop_init();
@@ -359,31 +365,38 @@ static int prepare_job(void)
 	start_signals();
 	if (opt->timeout_s > 0)
 		loop_timer(&timeout, opt->timeout_s, timeout_over);
-	err = output_init(opt->ranks, opt->label, room);
+	err = output_init(opt, room, host);
 	if (!err)
 		err = pmi_server_init(opt->ranks, job_name, &pmi_events);
 	return err ? fail_start("cannot set up the event loop", err) : 0;
 }
 
 /*
- * Find the cores to bind to. Returns their number, or 0 if ranks are not to be bound. If the
- * system does not allow binding, the job runs unbound; a message says so if binding was asked
- * for.
+ * Find the units to bind to. Returns their number, 0 if ranks are not to be bound, or -1 after a
+ * message. If the system does not allow binding, the job runs unbound; a message says so if binding
+ * was asked for.
  */
 static int choose_binding(void)
 {
-	int cores;
+	enum unit unit = opt->bind == UNIT_AUTO || opt->bind == UNIT_SHARE ? UNIT_CORE : opt->bind;
+	bool bind = opt->bind != UNIT_NONE && (opt->bind != UNIT_AUTO || opt->ranks > 1);
+	int units;
 
-	if (opt->bind == BIND_NONE || (opt->bind == BIND_AUTO && opt->ranks == 1))
+	if (!bind && !opt->no_oversubscribe)
 		return 0;
-	cores = affinity_init();
-	if (cores < 0) {
-		if (opt->bind != BIND_AUTO)
+	units = affinity_init(unit, opt->map);
+	if (units < 0) {
+		if (opt->bind != UNIT_AUTO)
 			say("the ranks run unbound: processors cannot be set here: %s",
-			    strerror(-cores));
+			    strerror(-units));
 		return 0;
 	}
-	return opt->bind == BIND_AUTO && cores < opt->ranks ? 0 : cores;
+	if (opt->no_oversubscribe && opt->ranks > affinity_processors()) {
+		say("%d ranks are more than the %d processors, and -nooversubscribe forbids that",
+		    opt->ranks, affinity_processors());
+		return -1;
+	}
+	return !bind || (opt->bind == UNIT_AUTO && units < opt->ranks) ? 0 : units;
 }
 
 /* The first core of a rank's equal share. Threads of the program and the library's helper
@@ -393,32 +406,67 @@ static int share_of(int rank, int cores)
 	return (int)((long)rank * cores / opt->ranks);
 }
 
+/* Choose the processors of a rank. Returns 0, or -1 after a message. */
+static int choose_processors(int rank, int units)
+{
+	int cores;
+
+	switch (opt->bind) {
+	case UNIT_AUTO:
+	case UNIT_SHARE:
+		cores = share_of(rank + 1, units) - share_of(rank, units);
+		/* there may be fewer cores than ranks */
+		affinity_choose(share_of(rank, units), cores ? cores : 1);
+		return 0;
+	case UNIT_USER:
+		if (!affinity_choose_listed(opt->bind_list, rank))
+			return 0;
+		say("--bind-to user:%s: rank %d would have a processor that is not there, or that "
+		    "mpiexec may not use",
+		    opt->bind_list, rank);
+		return -1;
+	default:
+		affinity_choose_dealt(rank, opt->bind_count);
+		return 0;
+	}
+}
+
+static void report_binding(int rank, bool bound)
+{
+	char text[256];
+
+	if (bound)
+		affinity_text(text, sizeof(text));
+	say(bound ? "rank %d is bound to processors %s" : "rank %d is not bound%s", rank,
+	    bound ? text : "");
+}
+
 /* Returns 0 or the exit status. */
-static int start_rank(int rank, const struct app *app, int cores)
+static int start_rank(int rank, const struct app *app, int units)
 {
 	struct launch what = { .rank = rank,
 			       .app = app,
 			       .opt = opt,
 			       .job_name = job_name,
+			       .search = search,
 			       .state = &found,
-			       .stdin_fd = rank ? -1 : input_open(),
+			       .bound = units > 0,
 			       .pipes = output_pipes() };
 	struct launched got;
 	int status, err;
 
-	if (cores && opt->bind == BIND_CORE) {
-		what.core = rank;
-		what.cores = 1;
-	} else if (cores) {
-		what.core = share_of(rank, cores);
-		what.cores = share_of(rank + 1, cores) - what.core;
-		if (!what.cores) /* there are fewer cores than ranks */
-			what.cores = 1;
-	}
-	status = launch(&what, &got);
-	if (!rank)
-		input_started();
 	ranks[rank].app = app;
+	if (what.bound && choose_processors(rank, units))
+		return USAGE_ERROR;
+	if (opt->report_bindings)
+		report_binding(rank, what.bound);
+	if (output_open(rank))
+		return 1;
+	err = input_open(rank, &what.stdin_fd);
+	if (err)
+		return say_refused("pipe2", -err) ? 1 : 0;
+	status = launch(&what, &got);
+	input_started(rank);
 	if (status) {
 		guard_set(rank, 0);
 		return status;
@@ -435,16 +483,18 @@ static int start_rank(int rank, const struct app *app, int cores)
 
 /* Ranks are served while others are started: they do not wait for ever for an answer. Returns 0 or
  * the exit status. */
-static int start_ranks(int cores)
+static int start_ranks(void)
 {
+	int units = choose_binding();
+	int status = units < 0 ? USAGE_ERROR : 0;
 	int rank = 0;
-	int status = 0;
 
 	for (int i = 0; i < opt->n_apps; i++)
 		for (int j = 0; j < opt->apps[i].ranks && !status && state == RUNNING; j++) {
-			status = start_rank(rank++, &opt->apps[i], cores);
+			status = start_rank(rank++, &opt->apps[i], units);
 			loop_poll();
 		}
+	input_begin();
 	return status;
 }
 
@@ -475,7 +525,10 @@ int job_run(const struct options *options)
 		guard_stop();
 		return 1;
 	}
-	set_job_status(start_ranks(choose_binding()));
+	search = base_config_env("PATH");
+	if (opt->verbose)
+		say("starting %d rank%s on %s", opt->ranks, opt->ranks == 1 ? "" : "s", host);
+	set_job_status(start_ranks());
 	if (exit_status)
 		end_job();
 	err = run_job();

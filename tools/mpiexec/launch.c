@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "tools/mpiexec/affinity.h"
 #include "tools/mpiexec/guard.h"
 #include "tools/mpiexec/launch.h"
@@ -55,6 +56,8 @@ static int child_files(const struct launch *what, const struct ends *ends)
 		return -1;
 	if (what->pipes.err && dup2(what->pipes.one ? ends->out[1] : ends->err[1], 2) < 0)
 		return -1;
+	if (what->opt->merge && dup2(1, 2) < 0)
+		return -1;
 	return fcntl(ends->pmi[1], F_SETFD, 0);
 }
 
@@ -66,10 +69,44 @@ static int set_number(const char *name, int number)
 	return setenv(name, text, 1);
 }
 
+/* A value of mpiexec's own needs no setting, but where all others are gone. */
+static int set_all(const struct settings *env, const struct settings *own)
+{
+	int err = 0;
+
+	for (int i = 0; i < env->n; i++) {
+		const char *value = env->all[i].value;
+
+		for (int j = 0; !value && j < own->n; j++)
+			if (!strcmp(own->all[j].name, env->all[i].name))
+				value = own->all[j].value;
+		if (value)
+			err |= setenv(env->all[i].name, value, 1);
+	}
+	return err;
+}
+
+/* Keep variables of ours: all, none, or those of a list. */
+static int pass_env(enum env_pass pass, const char *list, const struct settings *own)
+{
+	int err = 0;
+
+	if (pass != ENV_NONE && pass != ENV_LIST)
+		return 0;
+	if (clearenv())
+		return -1;
+	for (int i = 0; pass == ENV_LIST && i < own->n; i++)
+		if (options_is_listed(list, own->all[i].name))
+			err |= setenv(own->all[i].name, own->all[i].value, 1);
+	return err;
+}
+
 static int child_env(const struct launch *what, int pmi_fd)
 {
 	const struct options *opt = what->opt;
-	int err = 0;
+	const struct app *app = what->app;
+	struct settings own = { .n = 0 };
+	int err;
 
 	/* an outer launcher may have set these */
 	unsetenv("PMI_PORT");
@@ -78,15 +115,17 @@ static int child_env(const struct launch *what, int pmi_fd)
 	unsetenv("PMIX_NAMESPACE");
 	unsetenv("PMIX_RANK");
 	unsetenv("MPI_LOCALRANKID");
-	for (int i = 0; i < opt->n_env; i++)
-		err |= setenv(opt->env[i].name, opt->env[i].value, 1);
-	for (int i = 0; i < what->app->n_env; i++)
-		err |= setenv(what->app->env[i].name, what->app->env[i].value, 1);
+	if (options_own_env(&own))
+		return -1;
+	err = app->pass ? pass_env(app->pass, app->pass_list, &own)
+			: pass_env(opt->pass, opt->pass_list, &own);
+	err |= set_all(&opt->env, &own);
+	err |= set_all(&app->env, &own);
 	err |= set_number("PMI_FD", pmi_fd);
 	err |= set_number("PMI_RANK", what->rank);
 	err |= set_number("PMI_SIZE", opt->ranks);
 	err |= setenv("PMI_JOBID", what->job_name, 1);
-	return err;
+	return err; /* a child's memory goes with it */
 }
 
 /* Execute a file. One that is not a binary runs as a shell script, as with execvp. */
@@ -135,6 +174,7 @@ static void __attribute__((noreturn))
 child_run(const struct launch *what, const struct ends *ends, pid_t parent)
 {
 	char **argv = what->app->argv;
+	const char *path = what->app->path;
 	int err;
 
 	/* from here on we die with mpiexec; it may have died before */
@@ -149,8 +189,8 @@ child_run(const struct launch *what, const struct ends *ends, pid_t parent)
 		child_fail(ends, STEP_WDIR);
 	if (child_env(what, ends->pmi[1]))
 		child_fail(ends, STEP_ENV);
-	err = what->cores ? affinity_bind(what->core, what->cores) : 0;
-	if (err && what->opt->bind != BIND_AUTO) {
+	err = what->bound ? affinity_apply() : 0;
+	if (err && what->opt->bind != UNIT_AUTO) {
 		errno = -err;
 		child_fail(ends, STEP_BIND);
 	}
@@ -158,8 +198,11 @@ child_run(const struct launch *what, const struct ends *ends, pid_t parent)
 	sigaction(SIGPIPE, &what->state->sigpipe, NULL);
 	sigaction(SIGXFSZ, &what->state->sigxfsz, NULL);
 	loop_signals_back();
-	if (what->app->path && !strchr(argv[0], '/'))
-		exec_in(what->app->path, argv);
+	/* a rank without our variables is found where we would find it */
+	if (!path && !base_config_env("PATH"))
+		path = what->search;
+	if (path && !strchr(argv[0], '/'))
+		exec_in(path, argv);
 	else
 		execvp(argv[0], argv);
 	child_fail(ends, STEP_EXEC);

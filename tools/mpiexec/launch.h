@@ -25,9 +25,10 @@ struct launch {
 	const struct app *app;
 	const struct options *opt;
 	const char *job_name;
+	const char *search; /* the PATH of mpiexec */
 	const struct launch_state *state;
-	int core, cores; /* first core, and how many; 0: not bound */
-	int stdin_fd;    /* -1: /dev/null */
+	bool bound;   /* to what affinity_choose() and the like chose */
+	int stdin_fd; /* -1: /dev/null */
 	struct output_pipes pipes;
 };
 

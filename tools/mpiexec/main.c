@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * mpiexec: starts the ranks of a job on this machine and speaks PMI-1 with them.
+ * mpiexec: starts the ranks of a job on this machine and speaks PMI-1 with them, or hands the job
+ * to an engine that knows other machines.
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "tools/mpiexec/handover.h"
 #include "tools/mpiexec/job.h"
 #include "tools/mpiexec/options.h"
+#include "tools/mpiexec/placement.h"
 
 /* Files opened later must not end up as standard input or output. */
 static int fill_standard_files(void)
@@ -27,6 +31,7 @@ static int fill_standard_files(void)
 int main(int argc, char **argv)
 {
 	struct options opt;
+	char *engine = NULL;
 	int status;
 
 	if (fill_standard_files()) {
@@ -36,7 +41,9 @@ int main(int argc, char **argv)
 	}
 	if (!options_parse(&opt, argc, argv, &status))
 		return status;
-	status = job_run(&opt);
+	if (placement_resolve(&opt, &engine, &status))
+		status = engine ? handover(&opt, engine) : job_run(&opt);
+	free(engine);
 	options_fini(&opt);
 	return status;
 }

@@ -1,170 +1,220 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The parser of the command line. Options may be written with one dash or two. Options of the
+ * The parser of the command line. option_table.c says which options there are. Options may be
+ * written with one dash or two, and with a value as "-name value" or "-name=value". Options of the
  * whole job may stand before any of the programs.
  */
+#define _GNU_SOURCE /* environ */
 #include <errno.h>
-#include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
+#include <unistd.h>
 
-#include "tools/mpiexec/host.h"
+#include "tools/mpiexec/option_table.h"
 #include "tools/mpiexec/options.h"
 
-enum { USAGE_ERROR = 2 };
+enum { VALUES_MOST = 2 };
 
 static const char help[] =
 	"usage: mpiexec [OPTION...] [-n N] PROGRAM [ARG...] [: [-n N] PROGRAM [ARG...]]...\n"
 	"\n"
-	"Starts N processes of each program on this machine as the ranks of one job.\n"
+	"Starts N processes of each program as the ranks of one job: on this machine by itself,\n"
+	"on others by Hydra, prterun or srun, whichever is installed.\n"
 	"\n"
 	"for the program that follows\n"
-	"  -n N, -np N           start N ranks of it (default 1)\n"
-	"  -env NAME VALUE       set an environment variable\n"
+	"  -n N, -np N, -c N     start N ranks of it (default 1, or what hosts have room for)\n"
+	"  -env NAME VALUE, -x NAME=VALUE\n"
+	"                        set an environment variable\n"
 	"  -wdir DIR             start it in this directory\n"
 	"  -path DIR[:DIR...]    look for it there\n"
 	"  -soft SET             the largest number in the set up to N will do: A, A:B, "
 	"A:B:STEP,...\n"
-	"  -host NAME, -arch NAME\n"
-	"                        this machine or kind of machine, as all ranks run here\n"
+	"  -host LIST            on these machines: NAME or NAME:N, with commas between\n"
 	"for the whole job\n"
+	"  -hostfile FILE, -f FILE\n"
+	"                        on the machines of this file: NAME, NAME:N or NAME slots=N a "
+	"line\n"
+	"  -ppn N                N ranks on each machine\n"
+	"  --launcher NAME       embedded, hydra, prterun or srun; or Hydra's remote shell: ssh, "
+	"rsh, "
+	"...\n"
 	"  -genv NAME VALUE      set an environment variable for all ranks\n"
-	"  --bind-to share|core|none\n"
+	"  -genvnone, -genvlist NAME,...\n"
+	"                        pass on none of mpiexec's own variables, or these\n"
+	"  --bind-to share|core|none|hwthread|socket|numa|l3cache|user:CPU,...\n"
 	"                        give each rank an equal share of the cores, or one core "
 	"(wrapping\n"
 	"                        round when there are more ranks than cores), or leave them all "
 	"to\n"
-	"                        all; default share if there are enough cores, else none\n"
-	"  -l, -prefix-rank      write \"[rank] \" before every line of output\n"
+	"                        all, ...; default share if there are enough cores, else none\n"
+	"  --map-by slot|core|socket|numa|...[:PE=N]\n"
+	"                        deal the ranks out over these\n"
+	"  --report-bindings     say which processors each rank is bound to\n"
+	"  -l, --tag-output      write \"[rank] \" before every line of output\n"
+	"  -outfile-pattern FILE, -errfile-pattern FILE\n"
+	"                        write output there; %r is the rank, %h the host\n"
+	"  -s all|none|RANKS     which ranks read standard input (default 0)\n"
 	"  --keep-going          let the others run on when a rank dies or fails\n"
 	"  --timeout SECONDS     end the job after that time, with exit status 124\n"
 	"  -configfile FILE      read the rest from a file, where each line is what stands "
 	"between\n"
 	"                        two colons\n"
-	"  --help, --version\n"
+	"  -q, -v                without hints; say what is started\n"
+	"  --help, --version     --help habits lists every option of MPICH's, Open MPI's and "
+	"Slurm's\n"
+	"                        launchers, and what is done here\n"
 	"\n"
 	"The exit status is that of the first rank that failed, 128 + N if signal N killed it,\n"
 	"127 or 126 if a program could not be started.\n";
 
-/* The rest of the command line. */
-struct args {
-	char **next; /* ends with NULL */
-	int *status;
-};
-
-static bool fail_option(struct args *args, const char *text, const char *what)
+bool option_fail(struct parser *parser, const char *text, const char *what)
 {
 	fprintf(stderr, "mpiexec: %s%s%s; see mpiexec --help\n", text, what ? ": " : "",
 		what ? what : "");
-	*args->status = USAGE_ERROR;
+	*parser->status = USAGE_ERROR;
 	return false;
 }
 
-static bool show_option(struct args *args, const char *text)
+/* ---- help ------------------------------------------------------------------------------------ */
+
+static const char *const before[] = {
+	[OPTION_DOES] = "",
+	[OPTION_NOTHING] = "accepted: ",
+	[OPTION_IGNORED] = "ignored: ",
+	[OPTION_REFUSED] = "refused: ",
+};
+
+/* A line for each row: "-n N, -np N", a tabulator, what is done here. */
+static void print_habits(void)
 {
-	fputs(text, stdout);
-	*args->status = fflush(stdout) ? 1 : 0;
-	return false;
+	const struct option *row;
+
+	for (size_t i = 0; (row = option_row(i)); i++) {
+		const char *name = row->names;
+
+		while (*name) {
+			size_t len = strcspn(name, " ");
+
+			printf("%s%.*s%s%s", name == row->names ? "" : ", ", (int)len, name,
+			       *row->args ? " " : "", row->args);
+			name += len;
+			name += strspn(name, " ");
+		}
+		printf("\t%s%s\n", before[row->kind], row->text);
+	}
 }
 
-/*
- * Is the next word this option? With `value` the option takes one, from "-name value" or
- * "-name=value". *value stays NULL when there is none.
- */
-static bool is_option(struct args *args, const char *name, const char **value)
+static bool show_help(struct parser *parser)
 {
-	const char *word = *args->next;
-	size_t len = strlen(name);
+	const char *topic = *parser->next;
 
-	word += word[0] == '-' && word[1] == '-' ? 2 : 1;
-	if (strncmp(word, name, len) || (word[len] && !(value && word[len] == '=')))
-		return false;
-	args->next++;
-	if (value && word[len])
-		*value = word + len + 1;
-	else if (value && *args->next)
-		*value = *args->next++;
-	return true;
-}
-
-static bool add_setting(struct args *args, struct setting **env, int *n_env)
-{
-	char *name = args->next[0];
-	char *value = name ? args->next[1] : NULL;
-	struct setting *more;
-
-	if (!value || !*name || strchr(name, '='))
-		return fail_option(args, "-env and -genv need NAME and VALUE as two words", name);
-	more = realloc(*env, ((size_t)*n_env + 1) * sizeof(**env));
-	if (!more)
-		return fail_option(args, "out of memory", NULL);
-	*env = more;
-	more[(*n_env)++] = (struct setting){ name, value };
-	args->next += 2;
-	return true;
-}
-
-static bool set_ranks(struct args *args, struct app *app, const char *value)
-{
-	char *end = NULL;
-	long n;
-
-	errno = 0;
-	n = value ? strtol(value, &end, 10) : 0;
-	if (!end || end == value || *end || errno || n < 1 || n > MAX_RANKS)
-		return fail_option(args, "-n needs a number from 1 to 16384", value);
-	app->ranks = (int)n;
-	return true;
-}
-
-static bool set_timeout(struct args *args, struct options *opt, const char *value)
-{
-	char *end = NULL;
-	double s;
-
-	s = value ? strtod(value, &end) : 0;
-	if (!end || end == value || *end || !isfinite(s) || s <= 0 || s > 1e9)
-		return fail_option(args, "--timeout needs a number of seconds above 0", value);
-	opt->timeout_s = s;
-	return true;
-}
-
-static bool set_bind(struct args *args, struct options *opt, const char *value)
-{
-	if (value && !strcmp(value, "share"))
-		opt->bind = BIND_SHARE;
-	else if (value && !strcmp(value, "core"))
-		opt->bind = BIND_CORE;
-	else if (value && !strcmp(value, "none"))
-		opt->bind = BIND_NONE;
+	if (topic && !strcmp(topic, "habits"))
+		print_habits();
 	else
-		return fail_option(args, "--bind-to needs share, core or none", value);
+		fputs(help, stdout);
+	*parser->status = fflush(stdout) ? 1 : 0;
+	return false;
+}
+
+static bool show_version(struct parser *parser)
+{
+	fputs("mpiexec (Postern) " POSTERN_VERSION "\n", stdout);
+	*parser->status = fflush(stdout) ? 1 : 0;
+	return false;
+}
+
+/* ---- one option ------------------------------------------------------------------------------ */
+
+static const char *without_dashes(const char *word)
+{
+	return word + (word[0] == '-') + (word[0] == '-' && word[1] == '-');
+}
+
+/* How many words follow the option. */
+static int arity(const struct option *row)
+{
+	int words = *row->args != '\0';
+
+	for (const char *c = row->args; *c; c++)
+		words += *c == ' ';
+	return words;
+}
+
+/* Does the word name this option? *value is what follows its name in the same word, or NULL. */
+static bool is_spelled(const char *word, const char *name, size_t len, const struct option *row,
+		       char **value)
+{
+	*value = NULL;
+	if (strncmp(word, name, len))
+		return false;
+	if (!word[len])
+		return true;
+	if (arity(row) != 1)
+		return false;
+	if (word[len] == '=')
+		*value = (char *)word + len + 1;
+	else if (!strcmp(row->args, "N") && word[len] >= '0' && word[len] <= '9')
+		*value = (char *)word + len;
+	return *value;
+}
+
+static const struct option *find_option(const char *word, char **value)
+{
+	const struct option *row;
+
+	for (size_t i = 0; (row = option_row(i)); i++) {
+		for (const char *name = row->names; *name; name += strspn(name, " ")) {
+			size_t len = strcspn(name, " ");
+			size_t dashes = (size_t)(without_dashes(name) - name);
+
+			if (is_spelled(word, name + dashes, len - dashes, row, value))
+				return row;
+			name += len;
+		}
+	}
+	return NULL;
+}
+
+static bool refuse_option(struct parser *parser, const char *word, const struct option *row)
+{
+	fprintf(stderr, "mpiexec: %s is not done here: %s\n", word, row->text);
+	*parser->status = USAGE_ERROR;
+	return false;
+}
+
+static bool parse_option(struct parser *parser)
+{
+	char *values[VALUES_MOST + 1] = { NULL };
+	char *word = *parser->next++;
+	const char *name = without_dashes(word);
+	const struct option *row = find_option(name, &values[0]);
+	char text[200];
+
+	if (!row && (!strcmp(name, "help") || !strcmp(name, "h")))
+		return show_help(parser);
+	if (!row && (!strcmp(name, "version") || !strcmp(name, "V") || !strcmp(name, "info")))
+		return show_version(parser);
+	if (!row)
+		return option_fail(parser, "unknown option", word);
+	if (row->kind == OPTION_REFUSED)
+		return refuse_option(parser, word, row);
+	for (int i = values[0] ? 1 : 0; i < arity(row); i++) {
+		if (!*parser->next) {
+			snprintf(text, sizeof(text), "%.60s needs %s", word, row->args);
+			return option_fail(parser, text, NULL);
+		}
+		values[i] = *parser->next++;
+	}
+	if (row->apply)
+		return row->apply(parser, row, values);
+	if (row->kind == OPTION_IGNORED && !parser->opt->quiet)
+		fprintf(stderr, "mpiexec: %s is ignored: %s\n", word, row->text);
 	return true;
 }
 
-static bool check_host(struct args *args, const char *value)
-{
-	if (!value)
-		return fail_option(args, "-host needs the name of this machine", NULL);
-	return host_is_here(value) ||
-	       fail_option(args,
-			   "all ranks run on this machine, for others use "
-			   "mpiexec.hydra or srun --mpi=pmi2; -host names another",
-			   value);
-}
-
-static bool check_arch(struct args *args, const char *value)
-{
-	struct utsname names;
-
-	if (value && !uname(&names) && strcmp(value, names.machine))
-		return fail_option(args, "-arch does not name what this machine is", value);
-	return value ? true : fail_option(args, "-arch needs a kind of machine", NULL);
-}
+/* ---- -soft ----------------------------------------------------------------------------------- */
 
 /* Take "A", "A:B" or "A:B:STEP" off *text. */
 static bool take_triplet(const char **text, long *first, long *last, long *step)
@@ -187,7 +237,7 @@ static bool take_triplet(const char **text, long *first, long *last, long *step)
 }
 
 /* Use the largest number of the set up to the requested one (MPI-4 §11.8.4). */
-static bool apply_soft(struct args *args, struct app *app)
+static bool apply_soft(struct parser *parser, struct app *app)
 {
 	const char *text = app->soft;
 	long best = 0;
@@ -196,8 +246,9 @@ static bool apply_soft(struct args *args, struct app *app)
 		long first = 0, last = 0, step = 1, top;
 
 		if (!take_triplet(&text, &first, &last, &step))
-			return fail_option(
-				args, "-soft needs numbers or A:B or A:B:STEP, with commas between",
+			return option_fail(
+				parser,
+				"-soft needs numbers or A:B or A:B:STEP, with commas between",
 				app->soft);
 		if (step < 0) {
 			long count = last > first ? -1 : (first - last) / -step;
@@ -214,122 +265,112 @@ static bool apply_soft(struct args *args, struct app *app)
 			best = top - (top - first) % step;
 	} while (*text++);
 	if (!best)
-		return fail_option(args, "-soft has no number of ranks up to -n", app->soft);
+		return option_fail(parser, "-soft has no number of ranks up to -n", app->soft);
 	app->ranks = (int)best;
 	return true;
 }
 
-static bool read_configfile(struct args *args, struct options *opt, const char *value)
+bool options_count(struct options *opt, int *status)
 {
-	char text[256];
-	int err;
+	struct parser parser = { .opt = opt, .status = status };
 
-	if (!value || *args->next)
-		return fail_option(args, "-configfile needs a file, and nothing may follow",
-				   *args->next);
-	if (opt->file.words)
-		return fail_option(args, "a file named by -configfile names another", value);
-	err = configfile_read(&opt->file, value);
-	if (err) {
-		snprintf(text, sizeof(text), "cannot read the -configfile %.150s: %s", value,
-			 err == -EINVAL    ? "a quotation does not end"
-			 : err == -ENODATA ? "there is nothing in it"
-					   : strerror(-err));
-		return fail_option(args, text, NULL);
+	opt->ranks = 0;
+	for (int i = 0; i < opt->n_apps; i++) {
+		if (opt->apps[i].soft && !apply_soft(&parser, &opt->apps[i]))
+			return false;
+		opt->ranks += opt->apps[i].ranks;
+		if (opt->ranks > MAX_RANKS)
+			return option_fail(&parser, "more than 16384 ranks", NULL);
 	}
-	args->next = opt->file.words;
 	return true;
 }
 
-static bool parse_option(struct args *args, struct options *opt, struct app *app)
-{
-	const char *value = NULL;
+/* ---- the command line ------------------------------------------------------------------------ */
 
-	if (is_option(args, "n", &value) || is_option(args, "np", &value))
-		return set_ranks(args, app, value);
-	if (is_option(args, "wdir", &value)) {
-		app->wdir = value;
-		return value ? true : fail_option(args, "-wdir needs a directory", NULL);
-	}
-	if (is_option(args, "path", &value)) {
-		app->path = value;
-		return value ? true : fail_option(args, "-path needs directories", NULL);
-	}
-	if (is_option(args, "soft", &value)) {
-		app->soft = value;
-		return value ? true : fail_option(args, "-soft needs a set of numbers", NULL);
-	}
-	if (is_option(args, "host", &value))
-		return check_host(args, value);
-	if (is_option(args, "arch", &value))
-		return check_arch(args, value);
-	if (is_option(args, "configfile", &value))
-		return read_configfile(args, opt, value);
-	if (is_option(args, "env", NULL))
-		return add_setting(args, &app->env, &app->n_env);
-	if (is_option(args, "genv", NULL))
-		return add_setting(args, &opt->env, &opt->n_env);
-	if (is_option(args, "bind-to", &value))
-		return set_bind(args, opt, value);
-	if (is_option(args, "timeout", &value))
-		return set_timeout(args, opt, value);
-	if (is_option(args, "l", NULL) || is_option(args, "prefix-rank", NULL))
-		return opt->label = true;
-	if (is_option(args, "keep-going", NULL))
-		return opt->keep_going = true;
-	if (is_option(args, "help", NULL) || is_option(args, "h", NULL))
-		return show_option(args, help);
-	if (is_option(args, "version", NULL))
-		return show_option(args, "mpiexec (Postern) " POSTERN_VERSION "\n");
-	return fail_option(args, "unknown option", *args->next);
-}
-
-static bool parse_app(struct args *args, struct options *opt)
+static bool parse_app(struct parser *parser)
 {
+	struct options *opt = parser->opt;
 	struct app *more = realloc(opt->apps, ((size_t)opt->n_apps + 1) * sizeof(*more));
-	struct app *app;
 
 	if (!more)
-		return fail_option(args, "out of memory", NULL);
+		return option_fail(parser, "out of memory", NULL);
 	opt->apps = more;
-	app = &more[opt->n_apps++];
-	*app = (struct app){ .ranks = 1 };
-	while (*args->next && args->next[0][0] == '-' && args->next[0][1])
-		if (!parse_option(args, opt, app))
+	parser->app = &more[opt->n_apps++];
+	*parser->app = (struct app){ .ranks = 0 };
+	while (*parser->next && parser->next[0][0] == '-' && parser->next[0][1]) {
+		if (!strcmp(*parser->next, "--")) {
+			parser->next++;
+			break;
+		}
+		if (!parse_option(parser))
 			return false;
-	if (!*args->next || !strcmp(*args->next, ":"))
-		return fail_option(args, "no program to start", NULL);
-	app->argv = args->next;
-	while (*args->next && strcmp(*args->next, ":"))
-		args->next++;
-	if (app->soft && !apply_soft(args, app))
-		return false;
-	opt->ranks += app->ranks;
-	if (opt->ranks > MAX_RANKS)
-		return fail_option(args, "more than 16384 ranks", NULL);
+	}
+	if (!*parser->next || !strcmp(*parser->next, ":"))
+		return option_fail(parser, "no program to start", NULL);
+	parser->app->argv = parser->next;
+	while (*parser->next && strcmp(*parser->next, ":"))
+		parser->next++;
 	return true;
 }
 
 bool options_parse(struct options *opt, int argc, char **argv, int *status)
 {
-	struct args args = { .next = argv + (argc > 0), .status = status };
+	struct parser parser = { .opt = opt, .next = argv + (argc > 0), .status = status };
 
-	*opt = (struct options){ .bind = BIND_AUTO };
-	while (parse_app(&args, opt)) {
-		if (!*args.next)
+	*opt = (struct options){ .bind = UNIT_AUTO, .map = UNIT_MACHINE, .bind_count = 1 };
+	while (parse_app(&parser)) {
+		if (!*parser.next)
 			return true;
-		*args.next++ = NULL; /* the colon */
+		*parser.next++ = NULL; /* the colon */
 	}
 	options_fini(opt);
 	return false;
 }
 
+int options_own_env(struct settings *own)
+{
+	int n = 0;
+
+	while (environ && environ[n])
+		n++;
+	own->all = calloc((size_t)n + 1, sizeof(*own->all));
+	for (int i = 0; own->all && i < n; i++) {
+		const char *equals = strchr(environ[i], '=');
+		char *name = equals ? strndup(environ[i], (size_t)(equals - environ[i])) : NULL;
+		char *value = name ? strdup(equals + 1) : NULL;
+
+		if (equals && !value)
+			return -ENOMEM;
+		if (equals)
+			own->all[own->n++] = (struct setting){ name, value };
+	}
+	return own->all ? 0 : -ENOMEM;
+}
+
+bool options_is_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (!strncmp(at, name, len) && (!at[len] || at[len] == ','))
+			return true;
+	}
+	return false;
+}
+
 void options_fini(struct options *opt)
 {
-	for (int i = 0; i < opt->n_apps; i++)
-		free(opt->apps[i].env);
+	for (int i = 0; i < opt->n_apps; i++) {
+		free(opt->apps[i].env.all);
+		hosts_clear(&opt->apps[i].hosts);
+	}
 	free(opt->apps);
-	free(opt->env);
+	free(opt->env.all);
+	hosts_clear(&opt->hosts);
+	for (int i = 0; i < opt->n_texts; i++)
+		free(opt->texts[i]);
+	free(opt->texts);
 	configfile_free(&opt->file);
 	*opt = (struct options){ .ranks = 0 };
 }

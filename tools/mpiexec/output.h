@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The output of mpiexec: its own messages, and the output of the ranks. With -l that is line by
- * line. Without it, output to a file passes through mpiexec as it comes: libraries of programs
- * buffer much of what they write to a file, and lose it when they are killed, but pass on what
- * they write to a pipe. Output that is not labelled and goes to something else than a file is
- * inherited by the ranks.
+ * The output of mpiexec: its own messages, and the output of the ranks. That of a job of several
+ * ranks passes through mpiexec unless it goes to a terminal, so that lines stay whole; so does what
+ * goes to a file: libraries of programs buffer much of that, and lose it when they are killed, but
+ * pass on what they write to a pipe. Other output is inherited by the
+ * ranks.
  *
  * A reader that is slow or gone never blocks the rest of mpiexec; a file system that hangs
  * does.
@@ -15,17 +15,22 @@
 
 #include <stdbool.h>
 
+#include "tools/mpiexec/options.h"
+
 /* Which of a rank's standard output and error go through a pipe; `one`: both through that of
  * the output. */
 struct output_pipes {
 	bool out, err, one;
 };
 
-/* Prepare for so many ranks, labelled or not. `room`: pipes without labels are possible, too.
- * Returns 0 or -errno. */
-int output_init(int ranks, bool label, bool room);
+/* Prepare for all ranks. `room`: pipes are possible also where no option asks for them. Returns 0
+ * or -errno. */
+int output_init(const struct options *opt, bool room, const char *host);
 /* The pipes that each rank needs. */
 struct output_pipes output_pipes(void);
+
+/* Open the files that a rank's output goes to. Returns 0, or -1 after a message. */
+int output_open(int rank);
 
 /* Read a rank's output from these pipes from now on, and close them at their end; -1: no pipe.
  * Returns 0 or -errno. */
