@@ -52,7 +52,7 @@ static void destroy_win(void *object)
 	mpi_object_release(win->comm);
 }
 
-__attribute__((constructor)) static void set_up_wins(void)
+__attribute__((constructor(201))) static void set_up_wins(void)
 {
 	mpi_pool_setup(MPI_KIND_WIN, sizeof(struct mpi_win), destroy_win);
 }
