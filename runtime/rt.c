@@ -120,6 +120,8 @@ static int try_backend(int i, bool last, struct rt_job *job)
 	if (!last)
 		base_hold_warnings(true);
 	err = backends[i]->join(&joined);
+	if (err == -ENOENT)
+		err = -EPROTO; /* -ENOENT says that there is no launcher */
 	if (!last)
 		base_hold_warnings(false);
 	if (err < 0) {

@@ -238,8 +238,10 @@ static int connect_launcher(struct rt_job *job)
 		return -ECONNREFUSED;
 	}
 	err = job_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &size);
-	if (err)
-		base_warn("the PMIx launcher does not say how many ranks the job has");
+	if (err) {
+		base_warn("the PMIx launcher does not say how many ranks the job has; " REMEDY);
+		err = -EPROTO;
+	}
 	job->rank = (int)self.rank;
 	job->size = size;
 	if (!err)

@@ -3,13 +3,14 @@
 # Copyright (c) 2026 the Postern authors
 #
 # Discovery without a working launcher: what a process takes itself for, and what it says when it
-# cannot tell. Usage: test_rt.sh RT_JOB
+# cannot tell. Usage: test_rt.sh RT_JOB MUTE_PMIX
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
 . "$here/../tap.sh"
 
 rt_job=$1
+mute_pmix=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset "${!PMI_@}" "${!PMIX_@}" "${!SLURM_@}" "${!PALS_@}" "${!OMPI_@}" "${!PTL_@}"
@@ -115,6 +116,10 @@ check 'a PMIx launcher without libpmix' refused 'PMIx launcher.*(libpmix cannot 
 	PMIX_NAMESPACE=job PMIX_RANK=1 "LD_LIBRARY_PATH=$dir"
 check 'which one process of a host says' silent PMIX_NAMESPACE=job PMIX_RANK=1 OMPI_COMM_WORLD_LOCAL_RANK=1 \
 	"LD_LIBRARY_PATH=$dir"
+mkdir "$dir/mute"
+ln -s "$(realpath "$mute_pmix")" "$dir/mute/libpmix.so.2"
+check 'a PMIx launcher that does not say how many' refused '(how many ranks the job has|built without PMIx).*PTL_LAUNCHER=none' \
+	PMIX_NAMESPACE=job PMIX_RANK=1 "LD_LIBRARY_PATH=$dir/mute"
 check 'a PMIx launcher that is gone' refused 'PMIx.*PTL_LAUNCHER=none' PMIX_NAMESPACE=job PMIX_RANK=1
 
 slurm=(SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_PROCID=1)
