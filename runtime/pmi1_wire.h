@@ -19,7 +19,8 @@
  *   finalize                             finalize_ack
  *
  * `at_exit`, in finalize, is ours: the process ends without having left the job by itself, so
- * that its exit status counts. Other launchers skip it.
+ * that its exit status counts. Our launcher has `at_exit` in response_to_init, too, to say that
+ * it knows of it.
  */
 #ifndef RUNTIME_PMI1_WIRE_H
 #define RUNTIME_PMI1_WIRE_H

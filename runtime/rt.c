@@ -3,12 +3,15 @@
  *
  * Finds the launcher and forwards the calls of rt.h to the way that leads to it.
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -233,7 +236,28 @@ static bool is_child(void)
 	return pid && pid != getpid();
 }
 
+/* ---- the process's end ----------------------------------------------------------------------- */
+
 static void finish_at_exit(void) __attribute__((destructor));
+
+static _Atomic int exit_status;
+
+static void see_status(int status, void *unused)
+{
+	(void)unused;
+	atomic_store_explicit(&exit_status, status, memory_order_relaxed);
+}
+
+/* Learn this process's exit status. Exit functions are not removed with a library that is
+ * unloaded, so the one with this code stays from now on. */
+static void watch_exit(void)
+{
+	Dl_info self;
+
+	if (dladdr(&the_job, &self) && self.dli_fname)
+		dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+	on_exit(see_status, NULL);
+}
 
 int rt_init(const struct rt_job **job)
 {
@@ -246,8 +270,10 @@ int rt_init(const struct rt_job **job)
 		result = discover(&the_job);
 		tried |= !result || base_config()->ptl_launcher != BASE_LAUNCHER_AUTO;
 		/* release: a thread that sees the pid sees the connection (is_child) */
-		if (the_job.kind == RT_LAUNCHER)
+		if (the_job.kind == RT_LAUNCHER && !owner) {
+			watch_exit();
 			atomic_store_explicit(&owner, getpid(), memory_order_release);
+		}
 	}
 	err = result;
 	pthread_mutex_unlock(&lock);
@@ -378,18 +404,20 @@ static bool finish_once(void)
 	return first;
 }
 
-static void finish(bool at_exit)
+static void finish(enum rt_leave how)
 {
 	if (finish_once() && backend)
-		backend->fini(at_exit);
+		backend->fini(how);
 }
 
 void rt_fini(void)
 {
-	finish(false);
+	finish(RT_LEAVE);
 }
 
 static void finish_at_exit(void)
 {
-	finish(true);
+	const int status = atomic_load_explicit(&exit_status, memory_order_relaxed);
+
+	finish(status & 0xff ? RT_LEAVE_FAILED : RT_LEAVE_EXIT);
 }

@@ -86,8 +86,9 @@ int rt_abort(int code, const char *message);
 
 /*
  * Tell the launcher that this process has left the job's wire-up, so that its exit code is no
- * reason to end the job. Repeated calls do nothing. A process that exits without the call leaves,
- * too, but its exit code still counts.
+ * reason to end the job. Repeated calls do nothing. A process that exits with 0 without the call
+ * leaves, too, but its exit code still counts. One that exits with another code has failed, which
+ * ends the job.
  */
 void rt_fini(void);
 

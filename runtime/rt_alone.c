@@ -117,9 +117,9 @@ static int alone_local(int *rank, int *size)
 	return 0;
 }
 
-static void alone_fini(bool at_exit)
+static void alone_fini(enum rt_leave how)
 {
-	(void)at_exit;
+	(void)how;
 	pthread_mutex_lock(&lock);
 	finished = true;
 	pthread_mutex_unlock(&lock);

@@ -19,6 +19,12 @@
 
 enum { RT_NOT_A_RANK = 1 };
 
+enum rt_leave {
+	RT_LEAVE,        /* by rt_fini */
+	RT_LEAVE_EXIT,   /* by exit with status 0 */
+	RT_LEAVE_FAILED, /* by exit with another status */
+};
+
 struct rt_backend {
 	const char *name; /* a choice of PTL_LAUNCHER */
 	/* Store in text the sign of such a launcher ("PMI_FD is set"), or why none can be seen. */
@@ -36,9 +42,11 @@ struct rt_backend {
 	int (*program)(void);
 	int (*local)(int *rank, int *size);
 	int (*abort)(int code, const char *message);
-	/* Leave the job; once. `at_exit`: the process ends and has not left by itself, so that its
-	 * exit status counts. Only ours has a word for that; others see the status. */
-	void (*fini)(bool at_exit);
+	/*
+	 * Leave the job; once. RT_LEAVE_FAILED tells a launcher that has a word for it, as ours
+	 * has. Others take who leaves for done, and are left to see the connection's end.
+	 */
+	void (*fini)(enum rt_leave how);
 };
 
 /* The job's id is this name if it fits, else its start and a hash of the whole name. */

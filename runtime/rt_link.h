@@ -19,7 +19,8 @@ enum {
 
 struct rt_link {
 	int fd;
-	bool debug; /* print every message */
+	bool debug;      /* print every message */
+	bool knows_exit; /* the launcher is ours: it takes "at_exit" in "finalize" */
 
 	/*
 	 * call is held over one request and its answer, and guards the members below. write is

@@ -176,6 +176,7 @@ int rt_pmi_ask_version(struct rt_link *link, int version)
 		return err;
 	if (pmi1_has(&answer, PMI1_VERSION) && answer.num[PMI1_VERSION] != version)
 		return -EPROTONOSUPPORT;
+	link->knows_exit = pmi1_has(&answer, PMI1_AT_EXIT);
 	if (!answer.num[PMI1_RC])
 		return 0;
 	base_warn("the launcher (PMI_FD=%d) refused this process: %.*s. One process of each rank "

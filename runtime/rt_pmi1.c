@@ -354,10 +354,11 @@ static int abort_by_pmi1(int code, const char *message)
 	return rt_pmi1_abort(&the_pmi, code);
 }
 
-static void fini(bool at_exit)
+static void fini(enum rt_leave how)
 {
-	the_pmi.at_exit = at_exit;
-	rt_pmi1_fini(&the_pmi);
+	the_pmi.at_exit = how != RT_LEAVE;
+	if (how != RT_LEAVE_FAILED || the_pmi.link.knows_exit)
+		rt_pmi1_fini(&the_pmi);
 }
 
 const struct rt_backend rt_pmi1_backend = {

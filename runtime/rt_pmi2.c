@@ -324,10 +324,10 @@ static int abort_by_pmi2(int code, const char *message)
 	return rt_pmi2_abort(&the_pmi, code, message);
 }
 
-static void fini(bool at_exit)
+static void fini(enum rt_leave how)
 {
-	(void)at_exit;
-	rt_pmi2_fini(&the_pmi);
+	if (how != RT_LEAVE_FAILED)
+		rt_pmi2_fini(&the_pmi);
 }
 
 const struct rt_backend rt_pmi2_backend = {

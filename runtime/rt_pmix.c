@@ -386,13 +386,12 @@ static bool others_left(void)
 	return false;
 }
 
-static void fini(bool at_exit)
+static void fini(enum rt_leave how)
 {
-	(void)at_exit;
 	atomic_fetch_or_explicit(&calls, LEFT, memory_order_acq_rel); /* pairs with enter */
 	/* a thread that waits in a fence that cannot end now keeps the library; the launcher sees
 	 * this process's end */
-	if (others_left())
+	if (how != RT_LEAVE_FAILED && others_left())
 		lib.Finalize(NULL, 0);
 	rt_unclaim(&claim);
 }

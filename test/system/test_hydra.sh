@@ -67,6 +67,12 @@ status_kept() {
 	need status_is 5
 	need out_lines 2 'at its end'
 }
+# the others would wait for ever; the status is that of the rank or of the signal for the others
+gives_up() {
+	hydra 3 give_up 1 7
+	need [ "$status" -ne 0 ]
+	need [ "$status" -ne 124 ]
+}
 aborts() {
 	hydra 3 abort 2 42
 	need status_is 42
@@ -79,6 +85,7 @@ by_pmi2() {
 	does 3 threads
 	does 3 fork
 	status_kept
+	gives_up
 }
 launcher_dies() {
 	: >"$dir/out"
@@ -112,6 +119,7 @@ if command -v mpiexec.hydra >/dev/null; then
 	check 'Hydra: several threads of a rank ask at once' does 3 threads
 	check 'Hydra: a forked child keeps off the connection' does 3 fork
 	check 'Hydra: an exit status after leaving the job ends nothing' status_kept
+	check 'Hydra: an exit status before leaving the job ends it' gives_up
 	check 'Hydra: an abort with its code' aborts
 	check 'Hydra: its death ends a fence' launcher_dies
 	check 'Hydra: all of this by PMI-2' by_pmi2

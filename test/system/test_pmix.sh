@@ -58,6 +58,11 @@ aborts() {
 	need status_is 42
 	need grep -q 'this is the reason' "$dir/err"
 }
+# the others would wait for ever
+gives_up() {
+	start 3 "$rt_job" give_up 1 7
+	need status_is 7
+}
 status_kept() {
 	start 3 "$rt_job" late 1 5
 	need status_is 5
@@ -119,6 +124,7 @@ all_cases() {
 	check "$name: what a rank starts is no rank" nested
 	check "$name: our mpiexec in a rank" nested_job
 	check "$name: an exit status after leaving the job is kept" status_kept
+	check "$name: an exit status before leaving the job ends it" gives_up
 	check "$name: an abort with its code" aborts
 	check "$name: portals-info tells what was found" two_programs
 	check "$name: MPI" mpi_runs

@@ -150,6 +150,12 @@ aborts() {
 	need [ "$status" -ne 124 ]
 	need grep -q 'this is the reason' "$dir/err"
 }
+# the others would wait for ever
+gives_up() {
+	step 4 "$rt_job" give_up 1 7
+	need [ "$status" -ne 0 ]
+	need [ "$status" -ne 124 ]
+}
 status_kept() {
 	step 4 "$rt_job" late 1 5
 	need status_is 5
@@ -191,6 +197,7 @@ for mpi in pmi2 pmix; do
 	check "$mpi: values of all lengths and bytes" does 4 values
 	check "$mpi: several threads of a rank ask at once" does 4 threads
 	check "$mpi: an exit status after leaving the job is kept" status_kept
+	check "$mpi: an exit status before leaving the job ends it" gives_up
 	check "$mpi: an abort" aborts
 	check "$mpi: MPI" mpi_runs
 	check "$mpi: MPI over UDP, with the job's secret" mpi_runs env PTL_NAL=udp

@@ -247,6 +247,7 @@ static void do_init(struct conn *conn, const struct pmi1_msg *ask)
 	pmi1_begin(&msg, PMI1_CMD_RESPONSE_TO_INIT);
 	pmi1_set_num(&msg, PMI1_VERSION, 1);
 	pmi1_set_num(&msg, PMI1_SUBVERSION, 1);
+	pmi1_set_num(&msg, PMI1_AT_EXIT, 1);
 	pmi1_set_num(&msg, PMI1_RC, trouble ? -1 : 0);
 	if (trouble)
 		pmi1_set_text(&msg, PMI1_MSG, trouble);
