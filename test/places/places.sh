@@ -5,6 +5,7 @@
 # Jobs in strange places, a kind at a time: a Portals program, an MPI program, RWAPI's and Directed
 # Point's in each; it works, or ends with a sentence that says what to do. doc/places.md is the table.
 # Usage: places.sh system|limits|containers|names|clock MPIEXEC REFUSE PORTALS MPI RWAPI DP
+# Within `check` nothing stops at a command that fails: the cases chain theirs.
 set -eu
 # shellcheck source=test/tap.sh
 . "$(dirname "$0")/../tap.sh"
@@ -167,38 +168,30 @@ without_home() {
 }
 # At this place the programs run from it, in it, with their files there.
 in_place() {
-	cd "$1"
-	cp "$portals" './a program'
-	cp "$mpi" './an mpi program'
-	LD_LIBRARY_PATH=$(libraries) TMPDIR=$PWD job 2 './a program'
-	LD_LIBRARY_PATH=$(libraries) TMPDIR=$PWD job 2 "./an mpi program" use
+	cd "$1" && cp "$portals" './a program' && cp "$mpi" './an mpi program' || return
+	LD_LIBRARY_PATH=$(libraries) TMPDIR=$PWD job 2 './a program' || return
+	LD_LIBRARY_PATH=$(libraries) TMPDIR=$PWD job 2 "./an mpi program" use || return
 	if "$refuse" memfd_create 1 true; then # then its memory is a file there, or in /dev/shm
 		LD_LIBRARY_PATH=$(libraries) TMPDIR=$PWD "$refuse" memfd_create 1 timeout -k 5 60 \
 			"$mpiexec" -n 2 './an mpi program' use
 	fi
 }
 blanks() {
-	mkdir "$dir/a place  with blanks"
-	in_place "$dir/a place  with blanks"
+	mkdir "$dir/a place  with blanks" && in_place "$dir/a place  with blanks"
 }
 deep() { # in a directory whose path has about 4,000 characters
 	local name
 	name=$(printf 'd%.0s' {1..200})
-	cd "$dir"
+	cd "$dir" || return
 	while [ ${#PWD} -lt 3800 ]; do
-		mkdir "$name"
-		cd "$name"
+		mkdir -p "$name" && cd "$name" || return
 	done
 }
 long_path() {
-	deep
-	in_place "$PWD"
-	"$mpiexec" -n 2 "$PWD/a program"
-	"$mpiexec" -n 2 -wdir "$PWD" "$portals"
+	deep && in_place "$PWD" && "$mpiexec" -n 2 "$PWD/a program" && "$mpiexec" -n 2 -wdir "$PWD" "$portals"
 }
 too_long_is_said() {
-	deep
-	says 127 'give the path of a program' 2 "$PWD/none"
+	deep && says 127 'give the path of a program' 2 "$PWD/none"
 }
 nameless() {
 	in_mounts_of -um 'hostname no.such.host.invalid
