@@ -348,20 +348,22 @@ static int put_tables(char *all, char *lines, const char *card)
 	return err || !*card ? err : rt_put("ptl.cards", lines);
 }
 
-/* A get is a request to the launcher: rank 0 makes the tables, and each rank gets these two. */
-static int exchange_tables(char *all, char *lines, size_t lines_len, const char *card)
+/* Meet the others, also after an error of our own, which is the result then: they must not wait
+ * for us. */
+static int fence_with(int own)
 {
-	int gathered = 0;
 	int err = rt_fence();
 
-	if (err)
-		return err;
-	if (job->rank == 0)
-		gathered = put_tables(all, lines, card);
-	/* also after an error: the others must not wait for us */
-	err = rt_fence();
-	if (!err)
-		err = gathered;
+	return own ? own : err;
+}
+
+/* A get is a request to the launcher: rank 0 makes the tables, and each rank gets these two. */
+static int exchange_tables(int err, char *all, char *lines, size_t lines_len, const char *card)
+{
+	err = fence_with(err);
+	if (job->rank == 0 && !err)
+		err = put_tables(all, lines, card);
+	err = fence_with(err);
 	if (!err)
 		err = rt_get(0, "ptl.ids", all, (size_t)job->size * ID_LEN + 1);
 	if (!err && (!*card || rt_get(0, "ptl.cards", lines, lines_len)))
@@ -370,18 +372,16 @@ static int exchange_tables(char *all, char *lines, size_t lines_len, const char 
 }
 
 /* A get is no request: each rank makes the tables after one fence. */
-static int exchange_all(char *all, char *lines, const char *card)
+static int exchange_all(int err, char *all, char *lines, const char *card)
 {
 	char secret[2 * SECRET_LEN + 2];
-	int err = 0;
 
-	if (job->rank == 0) {
+	if (job->rank == 0 && !err) {
 		err = make_secret(secret);
 		if (!err)
 			err = rt_put("ptl.secret", secret);
 	}
-	if (!err)
-		err = rt_fence();
+	err = fence_with(err);
 	if (!err)
 		err = rt_get(0, "ptl.secret", lines, sizeof(secret));
 	if (!err)
@@ -397,10 +397,8 @@ static int exchange_text(char *all, char *lines, size_t lines_len, ptl_interface
 {
 	int err = put_own(iface, id, card);
 
-	if (err)
-		return err;
-	return job->gets_are_local ? exchange_all(all, lines, card)
-				   : exchange_tables(all, lines, lines_len, card);
+	return job->gets_are_local ? exchange_all(err, all, lines, card)
+				   : exchange_tables(err, all, lines, lines_len, card);
 }
 
 /* Tell the others our id, and learn theirs: an array and a text, for the caller to free. */
