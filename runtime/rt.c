@@ -404,20 +404,18 @@ static bool finish_once(void)
 	return first;
 }
 
-static void finish(enum rt_leave how)
+static void finish(int status)
 {
 	if (finish_once() && backend)
-		backend->fini(how);
+		backend->fini(status);
 }
 
 void rt_fini(void)
 {
-	finish(RT_LEAVE);
+	finish(RT_LEAVES);
 }
 
 static void finish_at_exit(void)
 {
-	const int status = atomic_load_explicit(&exit_status, memory_order_relaxed);
-
-	finish(status & 0xff ? RT_LEAVE_FAILED : RT_LEAVE_EXIT);
+	finish(atomic_load_explicit(&exit_status, memory_order_relaxed) & 0xff);
 }

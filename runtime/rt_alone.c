@@ -117,9 +117,9 @@ static int alone_local(int *rank, int *size)
 	return 0;
 }
 
-static void alone_fini(enum rt_leave how)
+static void alone_fini(int status)
 {
-	(void)how;
+	(void)status;
 	pthread_mutex_lock(&lock);
 	finished = true;
 	pthread_mutex_unlock(&lock);

@@ -17,13 +17,7 @@
 
 #include "runtime/rt.h"
 
-enum { RT_NOT_A_RANK = 1 };
-
-enum rt_leave {
-	RT_LEAVE,        /* by rt_fini */
-	RT_LEAVE_EXIT,   /* by exit with status 0 */
-	RT_LEAVE_FAILED, /* by exit with another status */
-};
+enum { RT_NOT_A_RANK = 1, RT_LEAVES = -1 };
 
 struct rt_backend {
 	const char *name; /* a choice of PTL_LAUNCHER */
@@ -43,10 +37,11 @@ struct rt_backend {
 	int (*local)(int *rank, int *size);
 	int (*abort)(int code, const char *message);
 	/*
-	 * Leave the job; once. RT_LEAVE_FAILED tells a launcher that has a word for it, as ours
-	 * has. Others take who leaves for done, and are left to see the connection's end.
+	 * Leave the job; once. status: that of exit, or RT_LEAVES by rt_fini. A rank that ends
+	 * with another status than 0 has failed: the launcher is to end the job. Ours has a word
+	 * for that. Others take who leaves for done, but see the connection's end.
 	 */
-	void (*fini)(enum rt_leave how);
+	void (*fini)(int status);
 };
 
 /* The job's id is this name if it fits, else its start and a hash of the whole name. */

@@ -354,10 +354,10 @@ static int abort_by_pmi1(int code, const char *message)
 	return rt_pmi1_abort(&the_pmi, code);
 }
 
-static void fini(enum rt_leave how)
+static void fini(int status)
 {
-	the_pmi.at_exit = how != RT_LEAVE;
-	if (how != RT_LEAVE_FAILED || the_pmi.link.knows_exit)
+	the_pmi.at_exit = status != RT_LEAVES;
+	if (status <= 0 || the_pmi.link.knows_exit)
 		rt_pmi1_fini(&the_pmi);
 }
 

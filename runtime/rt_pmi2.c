@@ -324,10 +324,12 @@ static int abort_by_pmi2(int code, const char *message)
 	return rt_pmi2_abort(&the_pmi, code, message);
 }
 
-static void fini(enum rt_leave how)
+static void fini(int status)
 {
-	if (how != RT_LEAVE_FAILED)
+	if (status <= 0)
 		rt_pmi2_fini(&the_pmi);
+	else /* Slurm lets the others wait, whatever the connection does */
+		rt_pmi2_abort(&the_pmi, status, "a rank has failed");
 }
 
 const struct rt_backend rt_pmi2_backend = {

@@ -386,12 +386,12 @@ static bool others_left(void)
 	return false;
 }
 
-static void fini(enum rt_leave how)
+static void fini(int status)
 {
 	atomic_fetch_or_explicit(&calls, LEFT, memory_order_acq_rel); /* pairs with enter */
 	/* a thread that waits in a fence that cannot end now keeps the library; the launcher sees
 	 * this process's end */
-	if (how != RT_LEAVE_FAILED && others_left())
+	if (status <= 0 && others_left())
 		lib.Finalize(NULL, 0);
 	rt_unclaim(&claim);
 }
