@@ -145,25 +145,33 @@ static FILE *open_proc(pid_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Was this process started with the connection's number, and with our rank? */
-static bool is_of_rank(pid_t pid, int fd)
+/* Was this process started with our connection's number, our rank and our PMIx job? Another
+ * job's launcher in between changes one of them. */
+static bool is_of_rank(pid_t pid)
 {
-	const char *rank = base_config_env("PMI_RANK");
+	static const char *const names[] = { "PMI_FD", "PMI_RANK", "PMIX_NAMESPACE" };
+	enum { N = sizeof(names) / sizeof(names[0]) };
 	FILE *file = open_proc(pid, "environ");
-	bool has_fd = false, has_rank = !rank;
-	char *text = NULL, wanted[32];
+	unsigned wanted = 0, found = 0;
+	char *text = NULL;
 	size_t size = 0;
 
 	if (!file)
 		return false;
-	snprintf(wanted, sizeof(wanted), "PMI_FD=%d", fd);
-	while (getdelim(&text, &size, '\0', file) > 0) {
-		has_fd |= !strcmp(text, wanted);
-		has_rank |= rank && !strncmp(text, "PMI_RANK=", 9) && !strcmp(text + 9, rank);
-	}
+	for (int i = 0; i < N; i++)
+		wanted |= (unsigned)!!base_config_env(names[i]) << i;
+	while (getdelim(&text, &size, '\0', file) > 0)
+		for (int i = 0; i < N; i++) {
+			const char *own = base_config_env(names[i]);
+			size_t len = strlen(names[i]);
+
+			if (own && !strncmp(text, names[i], len) && text[len] == '=' &&
+			    !strcmp(text + len + 1, own))
+				found |= 1u << i;
+		}
 	free(text);
 	fclose(file);
-	return has_fd && has_rank;
+	return found == wanted;
 }
 
 /* The name of the socket that has this number in process `pid`. False: not a socket; the name
@@ -239,7 +247,7 @@ static enum finding look_from(pid_t pid, int fd, pid_t *top)
 		/* a launcher that runs in another one's job has the variables, too */
 		if (pid == maker)
 			return OURS;
-		if (!is_of_rank(pid, fd))
+		if (!is_of_rank(pid))
 			break;
 		if (socket_of(pid, fd, theirs) && strcmp(ours, theirs) != 0 && keeps(pid, fd))
 			return TAKEN;

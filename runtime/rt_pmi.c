@@ -53,6 +53,13 @@ bool rt_pmi_connected(void)
 	       is_socket((int)cfg->pmi_fd);
 }
 
+bool rt_pmi_is_taken(void)
+{
+	const struct base_config *cfg = base_config();
+
+	return base_config_is_set("PMI_FD") && cfg->pmi_fd >= 0 && rt_is_taken((int)cfg->pmi_fd);
+}
+
 /* Is fd usable as the connection to a launcher? */
 static int check_fd(long fd)
 {

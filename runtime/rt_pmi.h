@@ -17,6 +17,9 @@ bool rt_pmi_visible(char *text, size_t size);
 /* Are PMI_FD, PMI_RANK and PMI_SIZE set, and is PMI_FD a socket? */
 bool rt_pmi_connected(void);
 
+/* Has a rank that joined by PMI_FD started this process? */
+bool rt_pmi_is_taken(void);
+
 /*
  * Check the socket and fill in rank and size. Returns as rt_backend.h's join. A second call, for
  * the other version, gives the same result, without the warning.

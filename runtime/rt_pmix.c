@@ -21,11 +21,12 @@
 static bool visible(char *text, size_t size)
 {
 	const bool seen = base_config_env("PMIX_NAMESPACE") || base_config_env("PMIX_RANK");
-	const bool nearer = base_config()->ptl_launcher == BASE_LAUNCHER_AUTO && rt_pmi_connected();
+	const bool nearer = seen && base_config()->ptl_launcher == BASE_LAUNCHER_AUTO &&
+			    (rt_pmi_connected() || rt_pmi_is_taken());
 
 	/* variables go through any number of processes, a socket came from the process that
-	 * started this one: a PMI launcher that a PMIx launcher has started */
-	if (seen && nearer)
+	 * started this one: a PMI launcher that a PMIx launcher has started, or a rank of it */
+	if (nearer)
 		snprintf(text, size,
 			 "the launcher behind PMI_FD is nearer than that of PMIX_NAMESPACE");
 	else

@@ -84,6 +84,13 @@ nested_hydra() {
 	start 2 sh -c '[ $PMIX_RANK -ne 1 ] || exec mpiexec.hydra -n 3 "$0" whoami' "$rt_job"
 	need out_lines 3 'of 3 kind 2 job kvs_'
 }
+# what a rank of that job starts has the variables of both
+nested_twice() {
+	start 2 sh -c '[ $PMIX_RANK -ne 1 ] || exec "$@"' sh "$@" -n 2 "$rt_job" nested '%s whoami'
+	need status_is 0
+	need out_lines 2 'nested done$'
+	need out_lines 1 'of 1 kind 0 job alone'
+}
 two_programs() {
 	run "${launcher[@]}" -n 1 "$info" --launcher : -n 2 "$info" --launcher
 	need status_is 0
@@ -124,6 +131,7 @@ all_cases() {
 	check "$name: a forked child keeps off the connection" does 3 fork
 	check "$name: what a rank starts is no rank" nested
 	check "$name: our mpiexec in a rank" nested_job
+	check "$name: what a rank of it starts is no rank, too" nested_twice "$mpiexec"
 	check "$name: an exit status after leaving the job is kept" status_kept
 	check "$name: an exit status before leaving the job ends it" gives_up
 	check "$name: an abort with its code" aborts
@@ -138,6 +146,7 @@ all_cases() {
 	check "$name: PTL_LAUNCHER decides" other_ways
 	if command -v mpiexec.hydra >/dev/null; then
 		check "$name: Hydra in a rank" nested_hydra
+		check "$name: what a rank of it starts is no rank" nested_twice mpiexec.hydra
 	else
 		tap_skip "$name: Hydra in a rank" 'no mpiexec.hydra; install the package mpich'
 	fi
