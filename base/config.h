@@ -206,12 +206,15 @@
 	  "room there, /dev/shm, then /tmp.")                                                      \
 	X(PMI_FD, pmi_fd, INT, -1, -1, 0x7fffffff, "file descriptor",                              \
 	  "Set by PMI launchers: the connection to the launcher.")                                 \
-	X(PMI_RANK, pmi_rank, INT, -1, -1, 0x7fffffff, "rank", "Set by PMI-1 launchers.")          \
-	X(PMI_SIZE, pmi_size, INT, -1, -1, 0x7fffffff, "processes", "Set by PMI-1 launchers.")     \
+	X(PMI_RANK, pmi_rank, INT, -1, -1, 0x7fffffff, "rank",                                     \
+	  "Set by launchers of PMI-1 and PMI-2.")                                                  \
+	X(PMI_SIZE, pmi_size, INT, -1, -1, 0x7fffffff, "processes",                                \
+	  "Set by launchers of PMI-1 and PMI-2.")                                                  \
 	X(PMI_JOBID, pmi_jobid, STR, NULL, 0, 0, "", "Set by PMI launchers: the job's name.")      \
-	X(PMI_SPAWNED, pmi_spawned, INT, 0, 0, 0x7fffffff, "", "Set by PMI-1 launchers.")          \
+	X(PMI_SPAWNED, pmi_spawned, INT, 0, 0, 0x7fffffff, "",                                     \
+	  "Set by launchers of PMI-1 and PMI-2.")                                                  \
 	X(PMI_PORT, pmi_port, STR, NULL, 0, 0, "host:port",                                        \
-	  "Set by PMI-1 launchers that listen instead of passing a connection.")                   \
+	  "Set by PMI launchers that listen instead of passing a connection.")                     \
 	X(PMIX_NAMESPACE, pmix_namespace, STR, NULL, 0, 0, "", "Set by PMIx launchers.")           \
 	X(PMIX_RANK, pmix_rank, STR, NULL, 0, 0, "rank", "Set by PMIx launchers.")                 \
 	X(OMPI_COMM_WORLD_SIZE, ompi_comm_world_size, STR, NULL, 0, 0, "processes",                \
