@@ -217,6 +217,14 @@
 	  "Set by PMI launchers that listen instead of passing a connection.")                     \
 	X(PMIX_NAMESPACE, pmix_namespace, STR, NULL, 0, 0, "", "Set by PMIx launchers.")           \
 	X(PMIX_RANK, pmix_rank, STR, NULL, 0, 0, "rank", "Set by PMIx launchers.")                 \
+	X(PMIX_SERVER_URI41, pmix_server_uri41, STR, NULL, 0, 0, "address",                        \
+	  "Set by PMIx launchers of version 4.1 or later.")                                        \
+	X(PMIX_SERVER_URI4, pmix_server_uri4, STR, NULL, 0, 0, "address",                          \
+	  "Set by PMIx launchers of version 4.")                                                   \
+	X(PMIX_SERVER_URI3, pmix_server_uri3, STR, NULL, 0, 0, "address",                          \
+	  "Set by PMIx launchers of version 3.")                                                   \
+	X(PMIX_SERVER_URI2, pmix_server_uri2, STR, NULL, 0, 0, "address",                          \
+	  "Set by PMIx launchers of version 2.")                                                   \
 	X(OMPI_COMM_WORLD_SIZE, ompi_comm_world_size, STR, NULL, 0, 0, "processes",                \
 	  "Set by Open MPI's launcher.")                                                           \
 	X(OMPI_COMM_WORLD_RANK, ompi_comm_world_rank, STR, NULL, 0, 0, "rank",                     \

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -276,30 +277,53 @@ bool rt_is_taken(int fd)
 
 /* ---- a name of this process ------------------------------------------------------------------ */
 
-/* Is the socket with this name one of a process of this user? */
-static bool is_held_by_us(const struct sockaddr_un *address, socklen_t len)
+enum { CLAIM_MS = 1000 };
+
+/* 0: a process of this user has the socket with this name. Else -errno; -EADDRINUSE: another
+ * user's. */
+static int ask_holder(const struct sockaddr_un *address, socklen_t len)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), err = 0;
 	struct ucred holder = { .uid = (uid_t)-1 };
 	socklen_t size = sizeof(holder);
-	bool ours;
 
 	if (fd < 0)
-		return false;
-	/* a full queue says nothing of the holder, and it is ours who fill it */
-	ours = connect(fd, (const struct sockaddr *)address, len)
-		       ? errno == EAGAIN
-		       : !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) &&
-				 holder.uid == geteuid();
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)address, len) ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size))
+		err = -errno;
+	else if (holder.uid != geteuid())
+		err = -EADDRINUSE;
 	close(fd);
-	return ours;
+	return err;
+}
+
+/* 0: the socket has this name. RT_NOT_A_RANK: that of another process of ours has it. The
+ * holder may not listen yet, or may have ended just now, so this tries for a second. */
+static int take_name(int fd, const struct sockaddr_un *address, socklen_t len)
+{
+	int err = 0;
+
+	for (int ms = 0; ms < CLAIM_MS; ms++) {
+		if (!bind(fd, (const struct sockaddr *)address, len))
+			return listen(fd, SOMAXCONN) ? -errno : 0;
+		if (errno != EADDRINUSE)
+			return -errno;
+		err = ask_holder(address, len);
+		if (!err)
+			return RT_NOT_A_RANK;
+		if (err != -ECONNREFUSED && err != -EAGAIN)
+			return err;
+		poll(NULL, 0, 1);
+	}
+	return err;
 }
 
 /* The name is in the abstract namespace, which the kernel clears when its holder ends. */
 int rt_claim(const char *name, int *out)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err = 0;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
 	uint64_t hash = 0xcbf29ce484222325;
 	socklen_t len;
 
@@ -309,12 +333,10 @@ int rt_claim(const char *name, int *out)
 			  (size_t)snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1,
 					   "postern-rank-%u-%016llx", (unsigned)geteuid(),
 					   (unsigned long long)hash));
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, len) || listen(fd, 16))
-		err = -errno;
-	if (err == -EADDRINUSE && is_held_by_us(&address, len))
-		err = RT_NOT_A_RANK;
-	else if (err)
-		base_warn("cannot take the socket @%s, which says that this rank has joined: %s",
+	err = fd < 0 ? -errno : take_name(fd, &address, len);
+	if (err < 0)
+		base_warn("cannot take the socket @%s, which says that this rank has joined: %s; "
+			  "end the process that `ss -xlp` shows to have it",
 			  address.sun_path + 1, strerror(-err));
 	if (!err)
 		*out = fd;

@@ -201,13 +201,32 @@ static int job_number(pmix_rank_t rank, const char *key, int *number)
 
 /* ---- the contract ---------------------------------------------------------------------------- */
 
+static const char *env_text(const char *name)
+{
+	const char *text = base_config_env(name);
+
+	return text ? text : "";
+}
+
+/* The launcher's address: containers may have jobs of one name. */
+static const char *server_address(void)
+{
+	static const char *const names[] = { "PMIX_SERVER_URI41", "PMIX_SERVER_URI4",
+					     "PMIX_SERVER_URI3", "PMIX_SERVER_URI2" };
+	const char *text = "";
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !*text; i++)
+		text = env_text(names[i]);
+	return text;
+}
+
 /* Take the rank for this process. 0, RT_NOT_A_RANK, or -errno after a warning. */
 static int claim_rank(void)
 {
-	char name[640];
-	const char *space = base_config_env("PMIX_NAMESPACE"), *rank = base_config_env("PMIX_RANK");
+	char name[1024];
 
-	snprintf(name, sizeof(name), "pmix %s %s", space ? space : "", rank ? rank : "");
+	snprintf(name, sizeof(name), "pmix %s %s %s", env_text("PMIX_RANK"),
+		 env_text("PMIX_NAMESPACE"), server_address());
 	return rt_claim(name, &claim);
 }
 
@@ -233,9 +252,7 @@ static int connect_launcher(struct rt_job *job)
 	if (status != PMIX_SUCCESS) {
 		base_warn("the PMIx launcher (PMIX_NAMESPACE=%.64s) refused this process: %s. If "
 			  "it is gone, or this is another program of a rank that has left, " REMEDY,
-			  base_config_env("PMIX_NAMESPACE") ? base_config_env("PMIX_NAMESPACE")
-							    : "",
-			  lib.Error_string(status));
+			  env_text("PMIX_NAMESPACE"), lib.Error_string(status));
 		return -ECONNREFUSED;
 	}
 	err = job_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &size);
