@@ -14,8 +14,8 @@
 #include "base/config.h"
 #include "base/log.h"
 
-static _Thread_local char warned[512]; /* the warnings, one after another */
-static _Thread_local int held;         /* by as many */
+static _Thread_local char warned[2048]; /* the warnings, one after another */
+static _Thread_local int held;          /* by as many */
 
 static void write_line(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
 

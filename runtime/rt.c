@@ -25,7 +25,7 @@
 /* In the order in which they are tried. */
 static const struct rt_backend *const backends[] = { &rt_pmix_backend, &rt_pmi2_backend,
 						     &rt_pmi1_backend };
-enum { N_BACKENDS = sizeof(backends) / sizeof(backends[0]), WHY_SIZE = 512 };
+enum { N_BACKENDS = sizeof(backends) / sizeof(backends[0]), WHY_SIZE = 1024 };
 
 /* The outcome of trying each, for rt_list. */
 static struct outcome {
@@ -131,9 +131,9 @@ static int try_backend(int i, bool last, struct rt_job *job)
 		const char *why = base_warnings() + before;
 
 		outcomes[i].state = "refused";
-		if (*why)
-			snprintf(outcomes[i].why, sizeof(outcomes[i].why), "%s",
-				 why + (before && why[0] == ';' ? 2 : 0));
+		/* empty if it was said of the way before */
+		snprintf(outcomes[i].why, sizeof(outcomes[i].why), "%s",
+			 why + (before && why[0] == ';' ? 2 : 0));
 		return err;
 	}
 	if (err == RT_NOT_A_RANK) {
@@ -152,8 +152,8 @@ static int try_backend(int i, bool last, struct rt_job *job)
 static void say_refusals(int last)
 {
 	for (int i = 0; i < last; i++)
-		if (!strcmp(outcomes[i].state, "refused") && !base_config()->ptl_quiet &&
-		    !rt_is_silent())
+		if (!strcmp(outcomes[i].state, "refused") && *outcomes[i].why &&
+		    !base_config()->ptl_quiet && !rt_is_silent())
 			base_say("%s", outcomes[i].why);
 }
 

@@ -209,14 +209,37 @@ static void warn_long(FILE *out)
 	fprintf(out, "alive");
 }
 
-static void long_warning_is_said_whole(void **state)
+static void long_warning_is_printed_whole(void **state)
 {
 	struct outcome o = in_child(ENV("PATH=/bin"), warn_long);
 
 	(void)state;
 	assert_string_equal(o.values, "alive");
-	assert_int_equal(strlen(strchr(o.said, 'x')), 3999 + 1);
+	assert_int_equal(strspn(strchr(o.said, ' ') + 1, "x"), 3999);
 	assert_int_equal(o.said[strlen(o.said) - 1], '\n');
+}
+
+/* The remedy stands at the end. */
+static void warn_held(FILE *out)
+{
+	char path[900];
+
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	base_hold_warnings(true);
+	base_warn("%s is wrong; correct it", path);
+	base_warn("%s is worse; remove it", path);
+	base_hold_warnings(false);
+	fprintf(out, "%s", strstr(base_warnings(), "remove") ? "whole" : "cut");
+}
+
+static void held_warnings_keep_their_remedies(void **state)
+{
+	struct outcome o = in_child(ENV("PATH=/bin"), warn_held);
+
+	(void)state;
+	assert_string_equal(o.values, "whole");
+	assert_string_equal(o.said, "");
 }
 
 static void change_environment_later(FILE *out)
@@ -402,7 +425,8 @@ int main(void)
 		cmocka_unit_test(unknown_variable_gets_a_suggestion),
 		cmocka_unit_test(quiet_silences_every_warning),
 		cmocka_unit_test(warning_is_one_line_with_pid_and_errno),
-		cmocka_unit_test(long_warning_is_said_whole),
+		cmocka_unit_test(long_warning_is_printed_whole),
+		cmocka_unit_test(held_warnings_keep_their_remedies),
 		cmocka_unit_test(old_names_are_good_for_a_release_more),
 		cmocka_unit_test(later_setenv_has_no_effect),
 		cmocka_unit_test(threads_see_one_parse),
