@@ -115,7 +115,7 @@ short_of_room() {
 # The dynamic linker finds no library beside the program without /proc.
 without_proc() {
 	local libs
-	libs=$(ldd "$job" | sed -n 's,.*=> \(.*\)/libmpi[.].*,\1,p')
+	libs=$(ldd "$job" | sed -n 's,.*=> \(.*\)/libpostern-mpi[.].*,\1,p')
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	LD_LIBRARY_PATH=$libs timeout 120 unshare -m bash -eu -c 'mount -t tmpfs tmpfs /proc; "$@"' bash \
 		"$mpiexec" -n 3 "$job" use </dev/null >"$dir/out" 2>&1 || true
