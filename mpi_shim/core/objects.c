@@ -66,8 +66,9 @@ static void predefine_handler(struct mpi_errhandler *e, MPI_Errhandler handle)
 	mpi_object_predefine(e, MPI_KIND_ERRHANDLER, number_of_handle(handle));
 }
 
-/* Info objects and error handlers can be made before MPI_Init (MPI-4 §11.2.1). Fortran's constructor
- * makes some: in a program without shared libraries only priorities tell which one is first. */
+/* Info objects and error handlers can be made before MPI_Init (MPI-4 §11.2.1). Fortran's
+ * constructor makes some: in a program without shared libraries only priorities tell which one is
+ * first. */
 __attribute__((constructor(200))) static void set_up_pools(void)
 {
 	mpi_pool_setup(MPI_KIND_COMM, sizeof(struct mpi_comm), comm_destroy);
