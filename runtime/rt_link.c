@@ -115,30 +115,6 @@ static void show_pmi_text(const struct rt_link *link, const char *arrow, const c
 			 text);
 }
 
-int rt_link_send(struct rt_link *link, const char *bytes, size_t len)
-{
-	int err = 0;
-
-	pthread_mutex_lock(&link->write);
-	show_pmi_text(link, ">", bytes, len);
-	while (len && !err) {
-		ssize_t n = send(link->fd, bytes, len, MSG_NOSIGNAL);
-
-		if (n >= 0) {
-			bytes += n;
-			len -= (size_t)n;
-		} else if (errno == EAGAIN) {
-			struct pollfd wait = { .fd = link->fd, .events = POLLOUT };
-
-			poll(&wait, 1, -1);
-		} else if (errno != EINTR) {
-			err = errno == EPIPE ? -ECONNRESET : -errno;
-		}
-	}
-	pthread_mutex_unlock(&link->write);
-	return err;
-}
-
 static long smaller_number(long a, long b)
 {
 	return a < b ? a : b;
@@ -146,9 +122,9 @@ static long smaller_number(long a, long b)
 
 /* left: milliseconds to wait; below 0: no limit. Time during which this process is stopped does
  * not count: the launcher may be stopped, too. */
-static int wait_readable(struct rt_link *link, long *left)
+static int wait_for(const struct rt_link *link, short events, long *left)
 {
-	struct pollfd wait = { .fd = link->fd, .events = POLLIN };
+	struct pollfd wait = { .fd = link->fd, .events = events };
 
 	while (*left) {
 		long start = now_ms(), most = *left < 0 ? -1 : smaller_number(*left, LOOK_MS);
@@ -164,6 +140,29 @@ static int wait_readable(struct rt_link *link, long *left)
 	return -ETIMEDOUT;
 }
 
+int rt_link_send(struct rt_link *link, const char *bytes, size_t len, int timeout_ms)
+{
+	long left = timeout_ms;
+	int err = 0;
+
+	pthread_mutex_lock(&link->write);
+	show_pmi_text(link, ">", bytes, len);
+	while (len && !err) {
+		ssize_t n = send(link->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n >= 0) {
+			bytes += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			err = wait_for(link, POLLOUT, &left);
+		} else if (errno != EINTR) {
+			err = errno == EPIPE ? -ECONNRESET : -errno;
+		}
+	}
+	pthread_mutex_unlock(&link->write);
+	return err;
+}
+
 /* Add received bytes to the buffer; waits for at least one. */
 static int receive_more(struct rt_link *link, long *left)
 {
@@ -173,7 +172,7 @@ static int receive_more(struct rt_link *link, long *left)
 	if (link->in_len == RT_LINK_MAX)
 		return -EMSGSIZE;
 	do {
-		err = wait_readable(link, left);
+		err = wait_for(link, POLLIN, left);
 		if (err)
 			return err;
 		n = recv(link->fd, link->in + link->in_len, RT_LINK_MAX - link->in_len,

@@ -28,7 +28,7 @@ struct rt_link {
 	 * answer. Order: call, write.
 	 */
 	pthread_mutex_t call, write;
-	int timeout_ms; /* wait for an answer, -1: no limit */
+	int timeout_ms; /* wait for room, and for an answer; -1: no limit */
 	int error;      /* why the connection cannot be used any more, a negative errno; else 0 */
 	char *in;       /* RT_LINK_MAX bytes: received data, from the start of a message */
 	size_t in_len;  /* bytes in it */
@@ -51,8 +51,9 @@ void rt_link_release(struct rt_link *link);
  */
 bool rt_link_lock_to_end(struct rt_link *link);
 
-/* Send one message. May run while another thread waits for an answer. 0 or -errno. */
-int rt_link_send(struct rt_link *link, const char *bytes, size_t len);
+/* Send one message, within that time (-1: no limit), after which a part may have been sent. May
+ * run while another thread waits for an answer. 0 or -errno. */
+int rt_link_send(struct rt_link *link, const char *bytes, size_t len, int timeout_ms);
 
 /*
  * Receive the next line, with its newline, or the next block of PMI-2, without its length. It is

@@ -175,7 +175,7 @@ int rt_pmi_ask_version(struct rt_link *link, int version)
 	pmi1_set_num(&ask, PMI1_VERSION, version);
 	pmi1_set_num(&ask, PMI1_SUBVERSION, version == 1);
 	n = pmi1_encode(&ask, link->out, PMI1_LINE_MAX);
-	err = n < 0 ? n : rt_link_send(link, link->out, (size_t)n);
+	err = n < 0 ? n : rt_link_send(link, link->out, (size_t)n, link->timeout_ms);
 	if (err)
 		return rt_link_broken(link, rt_link_joining, err);
 	err = read_answer(link, &answer);

@@ -36,7 +36,7 @@ static int ask_for(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg
 	n = pmi1_encode(ask, pmi->link.out, PMI1_LINE_MAX);
 	if (n < 0)
 		return n;
-	err = rt_link_send(&pmi->link, pmi->link.out, (size_t)n);
+	err = rt_link_send(&pmi->link, pmi->link.out, (size_t)n, pmi->link.timeout_ms);
 	return err ? rt_link_broken(&pmi->link, doing, err) : 0;
 }
 
@@ -293,7 +293,7 @@ int rt_pmi1_abort(struct rt_pmi1 *pmi, int code)
 	pmi1_begin(&ask, PMI1_CMD_ABORT);
 	pmi1_set_num(&ask, PMI1_EXITCODE, code);
 	n = pmi1_encode(&ask, line, sizeof(line));
-	return n < 0 ? n : rt_link_send(&pmi->link, line, (size_t)n);
+	return n < 0 ? n : rt_link_send(&pmi->link, line, (size_t)n, RT_LINK_FINI_MS);
 }
 
 /* ---- for rt.c -------------------------------------------------------------------------------- */

@@ -42,7 +42,7 @@ static int pmi2_request(struct rt_pmi2 *pmi, const char *doing, const struct pmi
 	if (pmi->link.error)
 		return pmi->link.error;
 	n = pmi2_encode(ask, pmi->link.out, PMI2_MESSAGE_MAX);
-	err = n < 0 ? n : rt_link_send(&pmi->link, pmi->link.out, (size_t)n);
+	err = n < 0 ? n : rt_link_send(&pmi->link, pmi->link.out, (size_t)n, pmi->link.timeout_ms);
 	if (err)
 		return rt_link_broken(&pmi->link, doing, err);
 	*answer = (struct pmi2_msg){ .present = 0 };
@@ -249,7 +249,7 @@ int rt_pmi2_abort(struct rt_pmi2 *pmi, int code, const char *message)
 	pmi2_set_text(&ask, PMI2_MSG, text);
 	pmi2_set_num(&ask, PMI2_EXITCODE, code);
 	n = pmi2_encode(&ask, block, sizeof(block));
-	return n < 0 ? n : rt_link_send(&pmi->link, block, (size_t)n);
+	return n < 0 ? n : rt_link_send(&pmi->link, block, (size_t)n, RT_LINK_FINI_MS);
 }
 
 /* ---- for rt.c -------------------------------------------------------------------------------- */

@@ -513,6 +513,25 @@ static void an_abort_goes_out_while_a_fence_waits(void **state)
 	free(l);
 }
 
+/* A launcher that is stopped takes no more bytes. */
+static void a_full_socket_is_given_up(void **state)
+{
+	struct rt_link link;
+	char text[64];
+	int fds[2];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_int_equal(rt_link_open(&link, fds[0], false), 0);
+	while (send(fds[0], text, sizeof(text), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		;
+	assert_int_equal(rt_link_send(&link, text, sizeof(text), 20), -ETIMEDOUT);
+	rt_link_release(&link);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -530,6 +549,7 @@ int main(void)
 		cmocka_unit_test(a_line_without_end_is_refused),
 		cmocka_unit_test(a_refused_put_is_told),
 		cmocka_unit_test(a_refused_fence_is_told),
+		cmocka_unit_test(a_full_socket_is_given_up),
 		cmocka_unit_test(an_abort_goes_out_while_a_fence_waits),
 	};
 
