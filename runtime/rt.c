@@ -23,9 +23,14 @@
 #include "runtime/rt_others.h"
 
 /* In the order in which they are tried. */
-static const struct rt_backend *const backends[] = { &rt_pmix_backend, &rt_pmi2_backend,
-						     &rt_pmi1_backend };
+static const struct rt_backend *const backends[] = {
+	[BASE_LAUNCHER_PMIX - BASE_LAUNCHER_PMIX] = &rt_pmix_backend,
+	[BASE_LAUNCHER_PMI2 - BASE_LAUNCHER_PMIX] = &rt_pmi2_backend,
+	[BASE_LAUNCHER_PMI1 - BASE_LAUNCHER_PMIX] = &rt_pmi1_backend,
+};
 enum { N_BACKENDS = sizeof(backends) / sizeof(backends[0]), WHY_SIZE = 1024 };
+_Static_assert(BASE_LAUNCHER_PMIX + N_BACKENDS == BASE_LAUNCHER_NONE,
+	       "PTL_LAUNCHER names all of them");
 
 /* The outcome of trying each, for rt_list. */
 static struct outcome {
