@@ -37,7 +37,10 @@
 #include "tools/mpiexec/output.h"
 #include "tools/mpiexec/pmi_server.h"
 
-enum { GRACE_S = 2, LAST_S = 10, CLOSED_S = 1, STATUS_TIMEOUT = 124 };
+enum { GRACE_S = 2, LAST_S = 10, CLOSED_S = 1, TERM_S = 10, STATUS_TIMEOUT = 124 };
+
+/* timeout(1) sends a signal twice; so soon it is one. */
+static const double TWICE_S = 0.2;
 
 enum state { RUNNING, ENDING, KILLED, GIVEN_UP };
 
@@ -57,11 +60,12 @@ static int exit_status;
 static bool draining;        /* no process is left, but some output is not written */
 static int forwarded_signal; /* the last forwarded signal that ends a process, 0 for none */
 static bool asked_to_end;
+static bool asked_before; /* and the next signal is another one */
 static char job_name[160];
 static char host[65];
 static const char *search;
 static struct launch_state found;
-static struct timer timeout, grace, closed;
+static struct timer timeout, grace, closed, twice, term;
 
 /* The first failure stays. */
 static void set_job_status(int status)
@@ -241,13 +245,29 @@ static void fence_stuck(int rank, int waiting)
 
 /* ---- signals to mpiexec ---------------------------------------------------------------------- */
 
+static void twice_over(void)
+{
+	asked_before = true;
+}
+
+static void term_over(void)
+{
+	if (state != RUNNING || draining)
+		return;
+	say("ranks are still there %d s after SIGTERM; killing the job", TERM_S);
+	set_job_status(128 + SIGTERM);
+	kill_job();
+}
+
 static void forward_end(int sig)
 {
 	if (draining) {
 		state = GIVEN_UP; /* only the reader of our output is waited for */
 		return;
 	}
-	if (sig != SIGHUP && (asked_to_end || state != RUNNING)) {
+	if (twice.due && sig == forwarded_signal)
+		return;
+	if (sig != SIGHUP && (asked_before || state != RUNNING)) {
 		if (state < KILLED)
 			say("killing the job");
 		set_job_status(128 + sig);
@@ -255,7 +275,12 @@ static void forward_end(int sig)
 		return;
 	}
 	forwarded_signal = sig;
-	asked_to_end |= sig != SIGHUP; /* SIGHUP may mean "read your files again" */
+	if (sig != SIGHUP) { /* which may mean "read your files again" */
+		asked_to_end = true;
+		loop_timer(&twice, TWICE_S, twice_over);
+	}
+	if (sig == SIGTERM)
+		loop_timer(&term, TERM_S, term_over);
 	signal_ranks(sig);
 	signal_ranks(SIGCONT);
 }
