@@ -155,6 +155,9 @@ check 'Hydra: output' hydra \
 	--keep-going -l -o 'o.%t' x
 check 'Hydra: binding' hydra "$h <-bind-to> <core:2> <-map-by> <socket> <-n> <3> <x>" \
 	--bind-to core:2 --map-by socket x
+check 'Hydra: several cores, named before the unit' hydra "$h <-bind-to> <core:8> <-n> <3> <x>" --map-by slot:PE=8 --bind-to core x
+check 'Hydra: several cores and no binding' hydra "$h <-bind-to> <none> <-n> <3> <x>" --bind-to none -cpus-per-rank 2 x
+check 'Hydra: no binding and several cores' hydra "$h <-bind-to> <none> <-n> <3> <x>" -cpus-per-rank 2 --bind-to none x
 check 'Hydra: environment' hydra \
 	"$h <-genvnone> <-genv> <A> <1> <-n> <4> <-wdir> </tmp> <-envlist> <B,C> <-env> <D> <2> <x>" \
 	-genvnone -genv A 1 -n 4 -wdir /tmp -envlist B,C -x D=2 x

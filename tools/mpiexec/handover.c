@@ -243,6 +243,12 @@ static bool is_bound(const struct options *opt)
 	return opt->bind != UNIT_AUTO;
 }
 
+/* Units for each rank, where there are several. */
+static bool has_several(const struct options *opt)
+{
+	return opt->bind_count > 1 && opt->bind != UNIT_NONE;
+}
+
 static void refuse_share(struct command *cmd)
 {
 	if (cmd->opt->bind == UNIT_SHARE)
@@ -293,7 +299,7 @@ static void add_hydra_binding(struct command *cmd)
 		add(cmd, "-bind-to");
 		if (opt->bind == UNIT_USER)
 			add(cmd, "user:%s", opt->bind_list);
-		else if (opt->bind_count > 1)
+		else if (has_several(opt))
 			add(cmd, "%s:%d", unit_name(opt->bind), opt->bind_count);
 		else
 			add(cmd, "%s", unit_name(opt->bind));
@@ -404,11 +410,11 @@ static void add_prte_placing(struct command *cmd)
 	snprintf(base, sizeof(base), "%s", unit_name(opt->map));
 	if (opt->per_host)
 		snprintf(base, sizeof(base), "ppr:%d:node", opt->per_host);
-	if (opt->per_host || opt->map != UNIT_MACHINE || opt->bind_count > 1 ||
-	    opt->oversubscribe || opt->no_oversubscribe) {
+	if (opt->per_host || opt->map != UNIT_MACHINE || has_several(opt) || opt->oversubscribe ||
+	    opt->no_oversubscribe) {
 		char count[32] = "";
 
-		if (opt->bind_count > 1)
+		if (has_several(opt))
 			snprintf(count, sizeof(count), ":PE=%d", opt->bind_count);
 		add(cmd, "--map-by");
 		add(cmd, "%s%s%s", base, count,

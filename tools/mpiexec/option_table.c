@@ -365,7 +365,6 @@ static bool set_bind(struct parser *parser, const struct option *row, char **val
 		return set_cpus(parser, row, &(char *){ (char *)rest + 1 });
 	if (unit == UNIT_USER)
 		return fail_value(parser, row, "processors: user:0,1,...", values[0]);
-	opt->bind_count = 1;
 	while (*rest) {
 		const char *word = ++rest;
 		char text[40];
