@@ -430,6 +430,34 @@ file_is_full() {
 	need [ -e "$dir/done.1" ]
 	need [ "$(wc -c <"$dir/out")" -eq 2048 ]
 }
+# A reader that comes so many seconds later, when limits on the end of a job are over. Usage: late_reader SECONDS STATUS
+# [OPTION...]
+late_reader() {
+	local late=$1 ends=$2
+	shift 2
+	(
+		timeout 60 "$mpiexec" "$@" -l sh -c "seq 20000; exit $ends" 2>"$dir/err" </dev/null
+		echo "status $?" >"$dir/status"
+	) | (sleep "$late" && cat) >"$dir/out"
+	need [ "$(cat "$dir/status")" = "status $ends" ]
+	need out_lines 20000 '^\[0\] [0-9]*$'
+	need [ "$(grep -c 's are over' "$dir/err")" -eq 0 ]
+}
+gives_up_reader() {
+	local reader
+	mkfifo "$dir/fifo"
+	sleep 60 <"$dir/fifo" &
+	reader=$!
+	"$mpiexec" -l -n 2 sh -c 'seq 10000; : >$0.$PMI_RANK' "$dir/wrote" >"$dir/fifo" 2>"$dir/err" </dev/null &
+	job=$!
+	need eventually [ -e "$dir/wrote.0" ]
+	need eventually [ -e "$dir/wrote.1" ]
+	need eventually eval '! pgrep -P "$job" -x sh'
+	kill "$job"
+	finish
+	kill "$reader"
+	need status_is 143
+}
 last_words() {
 	# what a rank has written comes before the message about it
 	status=0
@@ -442,6 +470,9 @@ check '-l keeps a line together and ends the last one' partial_lines
 check '-l breaks very long lines' long_lines
 check '-l loses and mixes nothing when the reader is slow' much_output
 check '-l: the reader goes, so do the ranks' reader_gone
+check 'the output of a job that failed waits for its reader' late_reader 14 3
+check 'also after the timeout' late_reader 7 0 --timeout 6
+check 'SIGTERM ends the wait for a reader, and is the status' gives_up_reader
 check 'what goes to a file goes through a pipe' to_a_file
 check 'or directly, where the limit of files allows no more' no_room_for_pipes
 check 'what one rank writes to a pipe goes there directly' to_a_pipe

@@ -106,6 +106,8 @@ static void end_job(void)
 
 static void grace_over(void)
 {
+	if (draining)
+		return;
 	if (state == ENDING) {
 		kill_job();
 		return;
@@ -119,7 +121,7 @@ static void grace_over(void)
 
 static void timeout_over(void)
 {
-	if (state != RUNNING)
+	if (state != RUNNING || draining)
 		return;
 	say("%g s are over; ending the job", opt->timeout_s);
 	set_job_status(STATUS_TIMEOUT);
@@ -262,6 +264,7 @@ static void term_over(void)
 static void forward_end(int sig)
 {
 	if (draining) {
+		set_job_status(128 + sig);
 		state = GIVEN_UP; /* only the reader of our output is waited for */
 		return;
 	}
