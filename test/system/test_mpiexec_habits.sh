@@ -294,6 +294,8 @@ check '-s 0,2-3' read_by $'0 3000\n1 0\n2 3000\n3 3000' 0,2-3
 check 'a rank that reads no more does not keep the others from it' one_stops_reading
 check '-outfile-pattern, -errfile-pattern, --output-filename' files
 check '-merge-stderr-to-stdout' merged -merge-stderr-to-stdout
+check '-merge-stderr-to-stdout and a file' refused 'exclude each other; leave one out' \
+	-merge-stderr-to-stdout -errfile-pattern "$dir/errors" true
 check '--output tag,merge' merged --output tag,merge
 
 tap_done

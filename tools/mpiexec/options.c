@@ -313,14 +313,29 @@ static bool parse_app(struct parser *parser)
 	return true;
 }
 
+static bool check_together(struct parser *parser)
+{
+	const struct options *opt = parser->opt;
+
+	if (opt->merge && opt->errfile && !(opt->outfile && !strcmp(opt->outfile, opt->errfile)))
+		return option_fail(parser,
+				   "-merge-stderr-to-stdout and -errfile-pattern exclude each "
+				   "other; leave one out",
+				   NULL);
+	return true;
+}
+
 bool options_parse(struct options *opt, int argc, char **argv, int *status)
 {
 	struct parser parser = { .opt = opt, .next = argv + (argc > 0), .status = status };
 
 	*opt = (struct options){ .bind = UNIT_AUTO, .map = UNIT_MACHINE, .bind_count = 1 };
 	while (parse_app(&parser)) {
-		if (!*parser.next)
-			return true;
+		if (!*parser.next) {
+			if (check_together(&parser))
+				return true;
+			break;
+		}
 		*parser.next++ = NULL; /* the colon */
 	}
 	options_fini(opt);
