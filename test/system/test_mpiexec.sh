@@ -326,6 +326,13 @@ long_lines() {
 	need [ "$(wc -l <"$dir/out")" -eq 4 ]
 	need [ "$(tr -dc x <"$dir/out" | wc -c)" -eq 200000 ]
 }
+# Standard output and error are one pipe.
+one_pipe() {
+	timeout 60 "$mpiexec" -l -n 4 sh -c 'seq 20000; seq 20000 >&2; exit 3' 2>&1 </dev/null |
+		(sleep 0.2 && cat) >"$dir/out"
+	need [ "$(grep -Evc '^\[[0-3]\] [0-9]+$|^mpiexec: rank [0-3] .*; ending the job$' "$dir/out")" -eq 0 ]
+	need out_lines 1 ^mpiexec:
+}
 much_output() {
 	# more than a pipe, a slow reader: nothing lost, nothing mixed
 	status=0
@@ -469,6 +476,7 @@ check '-l labels whole lines of both streams' labels
 check '-l keeps a line together and ends the last one' partial_lines
 check '-l breaks very long lines' long_lines
 check '-l loses and mixes nothing when the reader is slow' much_output
+check '-l loses and mixes nothing of two streams to one pipe' one_pipe
 check '-l: the reader goes, so do the ranks' reader_gone
 check 'the output of a job that failed waits for its reader' late_reader 14 3
 check 'also after the timeout' late_reader 7 0 --timeout 6

@@ -72,7 +72,8 @@ static bool labels;
 static struct output_pipes pipes;
 static const char *patterns[2]; /* of the files that output and error go to; NULL: to ours */
 static const char *host_name;
-static bool lost; /* something could not be written */
+static struct sink *messages = &sinks[1]; /* of mpiexec itself */
+static bool lost;                         /* something could not be written */
 static struct timer linger;
 
 static void source_ready(struct watch *watch, uint32_t events);
@@ -357,6 +358,7 @@ static bool is_routed(const struct stat *st, int ranks)
 int output_init(const struct options *opt, bool room, const char *host)
 {
 	struct stat out = { .st_mode = 0 }, err = { .st_mode = 0 };
+	bool same;
 
 	labels = opt->label;
 	patterns[0] = opt->outfile;
@@ -364,14 +366,14 @@ int output_init(const struct options *opt, bool room, const char *host)
 	host_name = host;
 	sinks[0].plain = !fstat(1, &out) && S_ISREG(out.st_mode);
 	sinks[1].plain = !fstat(2, &err) && S_ISREG(err.st_mode);
+	same = out.st_dev == err.st_dev && out.st_ino == err.st_ino;
 	pipes.out = labels || patterns[0] || (room && is_routed(&out, opt->ranks));
 	pipes.err = labels || patterns[1] || (room && is_routed(&err, opt->ranks));
 	/* one pipe keeps the order of output to one file */
 	if (patterns[0] && patterns[1])
 		pipes.one = !labels && !strcmp(patterns[0], patterns[1]);
 	else if (!patterns[0] && !patterns[1])
-		pipes.one = !labels && pipes.out && pipes.err && out.st_dev == err.st_dev &&
-			    out.st_ino == err.st_ino;
+		pipes.one = !labels && pipes.out && pipes.err && same;
 	if (opt->merge)
 		pipes.one = pipes.err = pipes.out;
 	if (!pipes.out && !pipes.err)
@@ -382,8 +384,11 @@ int output_init(const struct options *opt, bool room, const char *host)
 		return -ENOMEM;
 	for (int i = 0; i < n_sources; i++)
 		sources[i] = (struct source){
-			.rank = i / 2, .fd = -1, .watch.fd = -1, .sink = &sinks[i % 2]
+			.rank = i / 2, .fd = -1, .watch.fd = -1, .sink = &sinks[same ? 0 : i % 2]
 		};
+	/* two queues to one pipe or terminal would tear each other's lines */
+	if (same)
+		messages = &sinks[0];
 	return 0;
 }
 
@@ -549,10 +554,10 @@ void say(const char *fmt, ...)
 	va_end(args);
 	if (n < 0)
 		return;
-	sink_put(&sinks[1], name, sizeof(name) - 1);
-	sink_put(&sinks[1], text, (size_t)n);
-	sink_put(&sinks[1], "\n", 1);
-	sink_start(&sinks[1]);
+	sink_put(messages, name, sizeof(name) - 1);
+	sink_put(messages, text, (size_t)n);
+	sink_put(messages, "\n", 1);
+	sink_start(messages);
 	free(text);
 }
 
