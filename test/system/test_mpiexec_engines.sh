@@ -182,8 +182,9 @@ check 'prterun: placing' prterun \
 	"<--map-by> <ppr:2:node:PE=2:OVERSUBSCRIBE> <--bind-to> <core> <--display> <bind> <--host> <192.0.2.1:2,192.0.2.2:2> <-n> <4> <x>" \
 	-ppn 2 --map-by slot:PE=2 -oversubscribe --report-bindings x
 check 'prterun: output' prterun \
-	"<--runtime-options> <continuous> <--timeout> <9> <--output> <tag> <--output> <file=f> <--stdin> <all> $p <x>" \
-	--keep-going --timeout 9 -l --output-filename f -s all x
+	"<--runtime-options> <continuous> <--timeout> <9> <--output> <tag,merge-stderr-to-stdout,file=f> <--stdin> <all> $p <x>" \
+	--keep-going --timeout 9 -l --output-filename f -merge-stderr-to-stdout -s all x
+check 'prterun: output to a file' prterun "<--output> <file=f> $p <x>" --output-filename f x
 check 'prterun: remote shell' prterun "<--prtemca> <plm_ssh_agent> </bin/rsh> $p <x>" -launcher-exec /bin/rsh x
 check 'prterun: environment' prterun_env
 

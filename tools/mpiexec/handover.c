@@ -435,19 +435,22 @@ static void add_prte_output(struct command *cmd)
 {
 	const struct options *opt = cmd->opt;
 	size_t len = opt->outfile ? strlen(opt->outfile) : 0;
-	bool both = opt->outfile && opt->errfile && !strcmp(opt->outfile, opt->errfile);
-
-	if (opt->label)
-		add_pair(cmd, "--output", "tag");
-	if (opt->merge)
-		add_pair(cmd, "--output", "merge-stderr-to-stdout");
 	/* its files have the rank behind their names */
-	if (both && len > 3 && !strcmp(opt->outfile + len - 3, ".%r")) {
-		add(cmd, "--output");
-		add(cmd, "file=%.*s", (int)len - 3, opt->outfile);
-	} else if (opt->outfile || opt->errfile) {
+	bool file = opt->outfile && opt->errfile && !strcmp(opt->outfile, opt->errfile) &&
+		    len > 3 && !strcmp(opt->outfile + len - 3, ".%r");
+	char words[40];
+
+	if ((opt->outfile || opt->errfile) && !file)
 		refuse_for(cmd, "a pattern for files of output", "write --output-filename FILE");
-	}
+	/* one option, of which the file's name is the end */
+	snprintf(words, sizeof(words), "%s%s", opt->label ? "tag," : "",
+		 opt->merge ? "merge-stderr-to-stdout," : "");
+	if (file || *words)
+		add(cmd, "--output");
+	if (file)
+		add(cmd, "%sfile=%.*s", words, (int)len - 3, opt->outfile);
+	else if (*words)
+		add(cmd, "%.*s", (int)strlen(words) - 1, words);
 	if (opt->input && strcmp(opt->input, "all") && strcmp(opt->input, "none") &&
 	    !is_number(opt->input))
 		refuse_for(cmd, "a list of ranks that read", "write -s all, none or one rank");
