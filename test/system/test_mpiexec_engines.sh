@@ -210,11 +210,12 @@ allocation() {
 }
 slurm_options() {
 	has srun
-	allocated "$s <--ntasks=3> <--distribution> <arbitrary> <--nodelist> <192.0.2.1,192.0.2.1,192.0.2.2> <--kill-on-bad-exit=0> <--time=0:01:30> <--label> <--output> <o.%t.%N> <--input> <all> <--cpu-bind=verbose,cores> <--chdir> </tmp> <x>" \
+	allocated "$s <--ntasks=3> <--distribution> <arbitrary> <--nodelist> <192.0.2.1,192.0.2.1,192.0.2.2> <--kill-on-bad-exit=0> <--time=0:01:30> <--label> <--output> <o.%t.%N> <--error> <all> <--input> <all> <--cpu-bind=verbose,cores> <--chdir> </tmp> <x>" \
 		"${hosts[@]}" --keep-going --timeout 90 -l -o 'o.%r.%h' -s all --bind-to core --report-bindings -wdir /tmp x
 	allocated "$s <--ntasks=2> <--overcommit> <--kill-on-bad-exit=1> <--input> <0> <--export=A,SET> <x>" \
 		-n 2 -O -genvlist A -x 'SET=1,2' x
 	need grep -q 'set 1,2 ' "$dir/out"
+	allocated "$s <--ntasks=2> <--kill-on-bad-exit=1> <--error> <e.%t> <--input> <0> <x>" -n 2 -e 'e.%r' x
 	SLURM_JOB_ID=3 SLURM_JOB_NUM_NODES=2 refused 'a colon between programs is not what srun can do' \
 		--launcher srun x : y
 }

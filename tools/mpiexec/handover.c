@@ -614,6 +614,9 @@ static void add_slurm_output(struct command *cmd)
 		refuse_for(cmd, "-merge-stderr-to-stdout", "write a script with 2>&1 in it");
 	add_pattern(cmd, "--output", opt->outfile, 't', 'N');
 	add_pattern(cmd, "--error", opt->errfile, 't', 'N');
+	/* without it error goes where the output goes */
+	if (opt->outfile && !opt->errfile)
+		add_pair(cmd, "--error", "all");
 	/* srun itself would give it to all */
 	if (opt->input && strcmp(opt->input, "all") && strcmp(opt->input, "none") &&
 	    !is_number(opt->input))
