@@ -215,6 +215,8 @@ slurm_options() {
 	allocated "$s <--ntasks=2> <--overcommit> <--kill-on-bad-exit=1> <--input> <0> <--export=A,SET> <x>" \
 		-n 2 -O -genvlist A -x 'SET=1,2' x
 	need grep -q 'set 1,2 ' "$dir/out"
+	allocated "$s <--ntasks=2> <--kill-on-bad-exit=1> <--input> <0> <--export=ALL,SET> <x>" -n 2 -genv SET 1 x
+	allocated "$s <--ntasks=2> <--kill-on-bad-exit=1> <--input> <0> <--export=ALL> <x>" -n 2 -genvall x
 	allocated "$s <--ntasks=2> <--kill-on-bad-exit=1> <--error> <e.%t> <--input> <0> <x>" -n 2 -e 'e.%r' x
 	SLURM_JOB_ID=3 SLURM_JOB_NUM_NODES=2 refused 'a colon between programs is not what srun can do' \
 		--launcher srun x : y

@@ -599,8 +599,11 @@ static void add_slurm_env(struct command *cmd)
 		fail_command(cmd, STATUS_FAILED, "out of memory");
 		return;
 	}
+	/* a variable of Slurm may say something else */
 	if (pass == ENV_NONE || pass == ENV_LIST)
 		add(cmd, "--export=%s", *names ? names : "NONE");
+	else if (pass == ENV_ALL || *names)
+		add(cmd, "--export=ALL%s%s", *names ? "," : "", names);
 	free(names);
 }
 
