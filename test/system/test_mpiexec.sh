@@ -14,7 +14,8 @@ mpiexec=$1
 rt_job=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-unset PMI_FD PMI_RANK PMI_SIZE PMI_JOBID "${!PTL_@}"
+unset PMI_FD PMI_RANK PMI_SIZE PMI_JOBID MPIEXEC_TIMEOUT "${!PTL_@}" "${!SLURM_@}"
+unset OMP_NUM_THREADS OMP_THREAD_LIMIT # which nproc follows
 
 # run ARGS...: mpiexec under a limit; leaves status, $dir/out, $dir/err.
 run() {
@@ -451,10 +452,8 @@ late_reader() {
 	need [ "$(grep -c 's are over' "$dir/err")" -eq 0 ]
 }
 gives_up_reader() {
-	local reader
 	mkfifo "$dir/fifo"
-	sleep 60 <"$dir/fifo" &
-	reader=$!
+	exec 3<>"$dir/fifo" # which nobody reads
 	"$mpiexec" -l -n 2 sh -c 'seq 10000; : >$0.$PMI_RANK' "$dir/wrote" >"$dir/fifo" 2>"$dir/err" </dev/null &
 	job=$!
 	need eventually [ -e "$dir/wrote.0" ]
@@ -462,7 +461,6 @@ gives_up_reader() {
 	need eventually eval '! pgrep -P "$job" -x sh'
 	kill "$job"
 	finish
-	kill "$reader"
 	need status_is 143
 }
 last_words() {
@@ -562,6 +560,20 @@ fence_of() {
 	run -n "$1" "$rt_job" fence "$2"
 	need status_is 0
 	need out_lines "$1" 'fences done$'
+}
+# The most processes that there may be here.
+process_limit() {
+	local group file
+	group=$(sed -n 's/^0:://p; s/^[0-9]*:pids://p' /proc/self/cgroup | tail -n 1)
+	while :; do
+		for file in "/sys/fs/cgroup$group/pids.max" "/sys/fs/cgroup/pids$group/pids.max"; do
+			[ ! -r "$file" ] || cat "$file"
+		done
+		[ "${group%/}" ] || break
+		group=${group%/*}
+	done >"$dir/limits"
+	[ "$(id -u)" -eq 0 ] || ulimit -u >>"$dir/limits"
+	grep -x '[0-9]*' "$dir/limits" | { cat && echo 1000000; } | sort -n | head -n 1
 }
 crowd() {
 	run -n 512 "$rt_job" late 512 0
@@ -727,7 +739,11 @@ launcher_dies() {
 }
 check '64 ranks meet in a fence' fence_of 64 2
 check '256 ranks meet in a fence' fence_of 256 1
-check '512 ranks meet and leave' crowd
+if [ "$(process_limit)" -ge 2000 ]; then
+	check '512 ranks meet and leave' crowd
+else
+	tap_skip '512 ranks meet and leave' "there may be $(process_limit) processes, and 2000 should be possible"
+fi
 check 'a job of one rank' fence_of 1 3
 check 'values of all lengths and bytes' rt_case values
 check 'several threads of a rank ask at once' rt_case threads

@@ -15,6 +15,7 @@ page=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset PMI_FD PMI_RANK PMI_SIZE PMI_JOBID MPIEXEC_TIMEOUT "${!PTL_@}" "${!SLURM_@}"
+unset OMP_NUM_THREADS OMP_THREAD_LIMIT # which nproc follows
 
 # run ARGS...: mpiexec under a limit; leaves status, $dir/out, $dir/err.
 run() {
@@ -67,7 +68,8 @@ value_for() {
 	*-path) echo "$PATH" ;;
 	*file* | -o | -e | *--error) echo "$dir/file" ;;
 	*) case $2 in
-		N | SECONDS | RANKS | SET) echo 1 ;;
+		N | RANKS | SET) echo 1 ;;
+		SECONDS) echo 1000 ;;
 		*) echo x ;;
 		esac ;;
 	esac
@@ -153,8 +155,9 @@ none_passed() {
 	need out_is '/2/'
 }
 timeout_variable() {
-	MPIEXEC_TIMEOUT=1 run sleep 60
+	MPIEXEC_TIMEOUT=1 run sleep 600
 	need status_is 124
+	need err_has '^mpiexec: 1 s are over; ending the job'
 	MPIEXEC_TIMEOUT=1 run --timeout 50 true
 	need status_is 0
 	MPIEXEC_TIMEOUT=soon run true
