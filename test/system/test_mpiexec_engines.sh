@@ -144,6 +144,7 @@ hydra_rest() {
 	refused '--merge.* is not what mpiexec.hydra can do|-merge.* is not what mpiexec.hydra can do' "${hosts[@]}" -merge-stderr-to-stdout x
 	refused 'is not what mpiexec.hydra can do; write core' "${hosts[@]}" --bind-to share x
 	refused 'is not what mpiexec.hydra can do; rank 0 reads' "${hosts[@]}" -s all x
+	refused "a host's IPv6 address is not what mpiexec.hydra can do; write its name" -host '[2001:db8::1]:2' x
 }
 check 'Hydra: hostfiles, -ppn, by node' hydra_hostfile
 check 'Hydra: programs on hosts of their own' hydra_programs
@@ -158,6 +159,7 @@ check 'Hydra: binding' hydra "$h <-bind-to> <core:2> <-map-by> <socket> <-n> <3>
 check 'Hydra: several cores, named before the unit' hydra "$h <-bind-to> <core:8> <-n> <3> <x>" --map-by slot:PE=8 --bind-to core x
 check 'Hydra: several cores and no binding' hydra "$h <-bind-to> <none> <-n> <3> <x>" --bind-to none -cpus-per-rank 2 x
 check 'Hydra: no binding and several cores' hydra "$h <-bind-to> <none> <-n> <3> <x>" -cpus-per-rank 2 --bind-to none x
+check 'Hydra: lists of processors' hydra "$h <-bind-to> <user:0+1+2,4+6,7> <-n> <3> <x>" --bind-to user:0-2,4+6,7 x
 check 'Hydra: environment' hydra \
 	"$h <-genvnone> <-genv> <A> <1> <-n> <4> <-wdir> </tmp> <-envlist> <B,C> <-env> <D> <2> <x>" \
 	-genvnone -genv A 1 -n 4 -wdir /tmp -envlist B,C -x D=2 x
@@ -187,6 +189,11 @@ check 'prterun: output' prterun \
 check 'prterun: output to a file' prterun "<--output> <file=f> $p <x>" --output-filename f x
 check 'prterun: remote shell' prterun "<--prtemca> <plm_ssh_agent> </bin/rsh> $p <x>" -launcher-exec /bin/rsh x
 check 'prterun: environment' prterun_env
+prterun_refuses() {
+	has prterun
+	refused '-iface is not what prterun can do; set PTL_IFACE' "${hosts[@]}" -iface eth0 x
+}
+check 'prterun: an interface' prterun_refuses
 
 # ---- srun ----------------------------------------------------------------------------------------
 
@@ -210,7 +217,7 @@ allocation() {
 }
 slurm_options() {
 	has srun
-	allocated "$s <--ntasks=3> <--distribution> <arbitrary> <--nodelist> <192.0.2.1,192.0.2.1,192.0.2.2> <--kill-on-bad-exit=0> <--time=0:01:30> <--label> <--output> <o.%t.%N> <--error> <all> <--input> <all> <--cpu-bind=verbose,cores> <--chdir> </tmp> <x>" \
+	allocated "$s <--ntasks=3> <--distribution> <arbitrary> <--nodelist> <192.0.2.1*2,192.0.2.2> <--kill-on-bad-exit=0> <--time=0:01:30> <--label> <--output> <o.%t.%N> <--error> <all> <--input> <all> <--cpu-bind=verbose,cores> <--chdir> </tmp> <x>" \
 		"${hosts[@]}" --keep-going --timeout 90 -l -o 'o.%r.%h' -s all --bind-to core --report-bindings -wdir /tmp x
 	allocated "$s <--ntasks=2> <--overcommit> <--kill-on-bad-exit=1> <--input> <0> <--export=A,SET> <x>" \
 		-n 2 -O -genvlist A -x 'SET=1,2' x
@@ -218,6 +225,7 @@ slurm_options() {
 	allocated "$s <--ntasks=2> <--kill-on-bad-exit=1> <--input> <0> <--export=ALL,SET> <x>" -n 2 -genv SET 1 x
 	allocated "$s <--ntasks=2> <--kill-on-bad-exit=1> <--input> <0> <--export=ALL> <x>" -n 2 -genvall x
 	allocated "$s <--ntasks=2> <--kill-on-bad-exit=1> <--error> <e.%t> <--input> <0> <x>" -n 2 -e 'e.%r' x
+	SLURM_JOB_ID=3 SLURM_JOB_NUM_NODES=2 refused '-iface is not what srun can do; set PTL_IFACE' --launcher srun -iface eth0 x
 	SLURM_JOB_ID=3 SLURM_JOB_NUM_NODES=2 refused 'a colon between programs is not what srun can do' \
 		--launcher srun x : y
 }

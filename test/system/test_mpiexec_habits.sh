@@ -172,6 +172,9 @@ allocation() {
 	SLURM_JOB_ID=7 SLURM_NTASKS=3x refused 'SLURM_NTASKS=3x is no number of Slurm' true
 }
 hint() {
+	run -iface eth0 true
+	need status_is 0
+	need err_has '-iface is ignored: .* PTL_IFACE'
 	run --mca btl self,tcp true
 	need status_is 0
 	need err_has '--?mca btl is ignored: PTL_NAL names the transports'

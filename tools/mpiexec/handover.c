@@ -255,6 +255,12 @@ static void refuse_share(struct command *cmd)
 		refuse_for(cmd, "--bind-to share", "write core, socket, numa or none");
 }
 
+static void refuse_iface(struct command *cmd)
+{
+	if (cmd->opt->iface)
+		refuse_for(cmd, "-iface", "set PTL_IFACE for the ranks, or write --launcher hydra");
+}
+
 static void use_no_input(struct command *cmd)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -290,6 +296,43 @@ static void add_hydra_pass(struct command *cmd, const char *prefix, enum env_pas
 	}
 }
 
+/* Hydra knows no ranges: "0-2,4+6" becomes "0+1+2,4+6". Allocated, or NULL. */
+static char *without_ranges(const char *list)
+{
+	enum { CPUS_MOST = 1 << 16 };
+	size_t size = 0;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &size);
+	int n = 0;
+
+	while (out && *list) {
+		char *end;
+		long first = strtol(list, &end, 10);
+		long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+
+		for (long cpu = first; cpu <= last && n < CPUS_MOST; cpu++, n++)
+			fprintf(out, "%s%ld", cpu > first ? "+" : "", cpu);
+		if (*end)
+			fputc(*end++, out);
+		list = end;
+	}
+	if (!out || fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static void add_hydra_user(struct command *cmd)
+{
+	char *list = without_ranges(cmd->opt->bind_list);
+
+	add(cmd, "user:%s", list ? list : "");
+	if (!list)
+		fail_command(cmd, STATUS_FAILED, "out of memory");
+	free(list);
+}
+
 static void add_hydra_binding(struct command *cmd)
 {
 	const struct options *opt = cmd->opt;
@@ -298,7 +341,7 @@ static void add_hydra_binding(struct command *cmd)
 	if (is_bound(opt) && !cmd->status) {
 		add(cmd, "-bind-to");
 		if (opt->bind == UNIT_USER)
-			add(cmd, "user:%s", opt->bind_list);
+			add_hydra_user(cmd);
 		else if (has_several(opt))
 			add(cmd, "%s:%d", unit_name(opt->bind), opt->bind_count);
 		else
@@ -339,6 +382,9 @@ static void translate_hydra(struct command *cmd)
 	if (opt->iface)
 		add_pair(cmd, "-iface", opt->iface);
 	all_hosts(cmd, &hosts);
+	for (int i = 0; i < hosts.n; i++)
+		if (strchr(hosts.all[i].name, ':'))
+			refuse_for(cmd, "a host's IPv6 address", "write its name");
 	if (hosts.n) {
 		add(cmd, "-hosts");
 		add_own(cmd, hosts_text(&hosts, 0));
@@ -462,6 +508,7 @@ static void translate_prterun(struct command *cmd)
 {
 	const struct options *opt = cmd->opt;
 
+	refuse_iface(cmd);
 	if (!geteuid())
 		add(cmd, "--allow-run-as-root");
 	if (opt->remote_shell || opt->remote_exec) {
@@ -501,7 +548,7 @@ static void translate_prterun(struct command *cmd)
 
 /* ---- srun ------------------------------------------------------------------------------------ */
 
-/* A host for each rank. */
+/* A host for each rank; srun takes "a*2" for "a,a". */
 static void add_slurm_hosts(struct command *cmd)
 {
 	const struct options *opt = cmd->opt;
@@ -513,9 +560,11 @@ static void add_slurm_hosts(struct command *cmd)
 	all_hosts(cmd, &hosts);
 	if (hosts.n && !hosts_deal(&hosts, opt->ranks, &dealt))
 		out = open_memstream(&text, &size);
-	for (int i = 0; out && i < dealt.n; i++)
-		for (int j = 0; j < dealt.all[i].slots; j++)
-			fprintf(out, "%s%s", i || j ? "," : "", dealt.all[i].name);
+	for (int i = 0; out && i < dealt.n; i++) {
+		fprintf(out, "%s%s", i ? "," : "", dealt.all[i].name);
+		if (dealt.all[i].slots > 1)
+			fprintf(out, "*%d", dealt.all[i].slots);
+	}
 	if (hosts.n && (!out || fclose(out))) {
 		free(text);
 		text = NULL;
@@ -637,6 +686,7 @@ static void translate_srun(struct command *cmd)
 		refuse_for(cmd, "a colon between programs", "write --launcher hydra");
 	if (opt->remote_exec)
 		refuse_for(cmd, "-launcher-exec", "write --launcher hydra as well");
+	refuse_iface(cmd);
 	add(cmd, "--mpi=pmi2");
 	add(cmd, "--ntasks=%d", opt->ranks);
 	add_slurm_hosts(cmd);

@@ -208,6 +208,10 @@ static bool choose_engine(struct options *opt, const struct allocation *slurm, c
 			 slurm->nodes);
 	if (opt->launcher == LAUNCHER_EMBEDDED || (opt->launcher == LAUNCHER_AUTO && !*reason)) {
 		opt->launcher = LAUNCHER_EMBEDDED;
+		if (opt->iface && !opt->quiet)
+			fputs("mpiexec: -iface is ignored: it is for other machines; "
+			      "set PTL_IFACE for the ranks\n",
+			      stderr);
 		return true;
 	}
 	return find_engine(opt, reason, slurm->nodes > 0, engine, status);
