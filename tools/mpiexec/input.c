@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * From standard input to the ranks that read it: takes a few kilobytes when mpiexec is in the
+ * From standard input to the ranks that read it: takes some kilobytes when mpiexec is in the
  * foreground and all of these ranks have taken the previous ones.
  */
 #define _GNU_SOURCE
@@ -18,7 +18,6 @@
 
 /* A rank that reads. */
 struct reader {
-	int rank;
 	int child_end; /* of its pipe; until it is started */
 	int to;        /* our end; -1: it reads no more */
 	struct watch watch;
@@ -29,9 +28,13 @@ static bool terminal;
 static bool relay; /* bytes are forwarded; else the one reader inherits standard input */
 static struct reader *readers;
 static int n_readers;
+static struct reader **of_rank; /* NULL: it does not read */
+static int n_open;              /* readers that read on */
+static int waiting;             /* of these, those that have not all of the bytes */
+static bool begun;
 static struct watch from = { .fd = -1 };
 static struct timer later;
-static char bytes[4096];
+static char bytes[65536];
 static size_t len; /* bytes that wait for readers */
 
 static void from_ready(struct watch *watch, uint32_t events);
@@ -59,13 +62,15 @@ int input_init(const char *list, int ranks)
 	if (list && !strcmp(list, "none"))
 		return 0;
 	readers = calloc((size_t)ranks, sizeof(*readers));
-	if (!readers)
+	of_rank = calloc((size_t)ranks, sizeof(struct reader *));
+	if (!readers || !of_rank)
 		return -ENOMEM;
 	for (int rank = 0; rank < ranks; rank++)
-		if (list ? !strcmp(list, "all") || is_reader_listed(list, rank) : !rank)
-			readers[n_readers++] = (struct reader){
-				.rank = rank, .child_end = -1, .to = -1, .watch.fd = -1
-			};
+		if (list ? !strcmp(list, "all") || is_reader_listed(list, rank) : !rank) {
+			of_rank[rank] = &readers[n_readers++];
+			*of_rank[rank] =
+				(struct reader){ .child_end = -1, .to = -1, .watch.fd = -1 };
+		}
 	terminal = isatty(0);
 	relay = terminal || n_readers > 1;
 	return 0;
@@ -78,10 +83,7 @@ bool input_is_shared(void)
 
 static struct reader *find_reader(int rank)
 {
-	for (int i = 0; i < n_readers; i++)
-		if (readers[i].rank == rank)
-			return &readers[i];
-	return NULL;
+	return of_rank ? of_rank[rank] : NULL;
 }
 
 int input_open(int rank, int *fd)
@@ -97,6 +99,7 @@ int input_open(int rank, int *fd)
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	reader->child_end = *fd = fds[0];
 	reader->to = fds[1];
+	n_open++;
 	return 0;
 }
 
@@ -115,9 +118,12 @@ void input_started(int rank)
 static void stop_reader(struct reader *reader)
 {
 	loop_remove(&reader->watch);
-	if (reader->to >= 0)
-		close(reader->to);
+	if (reader->to < 0)
+		return;
+	close(reader->to);
 	reader->to = -1;
+	n_open--;
+	waiting -= reader->done < len;
 }
 
 static void stop_input(void)
@@ -131,9 +137,8 @@ static void stop_input(void)
 /* Take the next bytes when each reader has the last ones. */
 static void check_all_done(void)
 {
-	for (int i = 0; i < n_readers; i++)
-		if (readers[i].to >= 0 && readers[i].done < len)
-			return;
+	if (waiting)
+		return;
 	len = 0;
 	input_check_again();
 }
@@ -146,13 +151,15 @@ static void rank_ready(struct watch *watch, uint32_t events)
 
 	if (n < 0 && events & EPOLLOUT && errno == EAGAIN)
 		return;
-	if (n < 0) /* nobody reads it */
+	if (n < 0) { /* nobody reads it */
 		stop_reader(reader);
-	else
+	} else {
 		reader->done += (size_t)n;
-	if (n >= 0 && reader->done < len)
-		return;
-	loop_remove(&reader->watch);
+		if (reader->done < len)
+			return;
+		waiting--;
+		loop_remove(&reader->watch);
+	}
 	check_all_done();
 }
 
@@ -185,6 +192,7 @@ static void from_ready(struct watch *watch, uint32_t events)
 	}
 	len = (size_t)n;
 	loop_remove(&from);
+	waiting = n_open;
 	for (int i = 0; i < n_readers; i++) {
 		readers[i].done = 0;
 		if (readers[i].to >= 0 &&
@@ -196,18 +204,16 @@ static void from_ready(struct watch *watch, uint32_t events)
 
 void input_begin(void)
 {
+	begun = true;
 	if (relay)
 		input_check_again();
 }
 
 void input_check_again(void)
 {
-	bool any = false;
 	int err;
 
-	for (int i = 0; i < n_readers; i++)
-		any |= readers[i].to >= 0;
-	if (!any || len)
+	if (!begun || !n_open || len)
 		return;
 	loop_remove(&from);
 	/* edge-triggered: input for another process is reported once, not again and again */
