@@ -798,6 +798,12 @@ terminated() {
 	need status_is "$2"
 	need err_is_empty
 }
+# The first rank sends the signal while others are started.
+while_starting() {
+	run --bind-to none --report-bindings -n 400 sh -c '[ $PMI_RANK -ne 0 ] || kill -s "$0" $PPID; exec sleep 600' "$1"
+	need status_is "$2"
+	need [ "$(grep -c 'is not bound' "$dir/err")" -lt 400 ]
+}
 graceful() {
 	start -n 2 bash -c 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
 	need eventually out_lines 2 ready
@@ -874,6 +880,7 @@ check 'SIGUSR2 is forwarded' forwarded USR2
 check 'SIGHUP is forwarded' forwarded HUP
 check 'SIGINT ends the job' terminated INT 130
 check 'SIGTERM ends the job' terminated TERM 143
+check 'SIGTERM ends the start of ranks' while_starting TERM 143
 check 'ranks may handle SIGTERM and end well' graceful
 check 'a second SIGTERM kills' second_kills
 check 'one that is sent twice at once is one' sent_twice

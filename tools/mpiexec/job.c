@@ -518,12 +518,14 @@ static int start_ranks(void)
 	int rank = 0;
 
 	for (int i = 0; i < opt->n_apps; i++)
-		for (int j = 0; j < opt->apps[i].ranks && !status && state == RUNNING; j++) {
+		for (int j = 0;
+		     j < opt->apps[i].ranks && !status && state == RUNNING && !asked_to_end; j++) {
 			status = start_rank(rank++, &opt->apps[i], units);
 			loop_poll();
 		}
 	input_begin();
-	return status;
+	/* those that are there are not the job that was asked for */
+	return !status && asked_to_end && rank < opt->ranks ? 128 + forwarded_signal : status;
 }
 
 /* Run until no process is left. End the job when the last rank is gone but processes it started

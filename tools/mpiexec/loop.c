@@ -178,17 +178,10 @@ static void deliver_events(const struct epoll_event *events, int n)
 	}
 }
 
-void loop_poll(void)
+static int loop_once(int ms)
 {
 	struct epoll_event events[BATCH];
-
-	deliver_events(events, epoll_wait(epoll_fd, events, BATCH, 0));
-}
-
-int loop_wait(void)
-{
-	struct epoll_event events[BATCH];
-	int n = epoll_pwait(epoll_fd, events, BATCH, next_due(), &let_in);
+	int n = epoll_pwait(epoll_fd, events, BATCH, ms, &let_in);
 
 	if (n < 0 && errno != EINTR)
 		return -errno;
@@ -196,4 +189,14 @@ int loop_wait(void)
 	run_timers();
 	deliver_signals();
 	return 0;
+}
+
+void loop_poll(void)
+{
+	loop_once(0); /* what fails here fails again in the wait */
+}
+
+int loop_wait(void)
+{
+	return loop_once(next_due());
 }

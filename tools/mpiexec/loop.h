@@ -36,7 +36,7 @@ int loop_init(void);
 void loop_signals(const int *signals, int count, void (*take)(int sig));
 void loop_signals_back(void);
 
-/* Call `over` once in loop_wait when the time has passed. A timer that was set is set anew. */
+/* Call `over` once in the loop when the time has passed. A timer that was set is set anew. */
 void loop_timer(struct timer *timer, double seconds, void (*over)(void));
 /* Call `ready` for these epoll events of the descriptor. The second function changes the events. */
 int loop_add(struct watch *watch, int fd, uint32_t events,
@@ -49,7 +49,7 @@ void loop_close(struct watch *watch);
 /* Stop watching and return the descriptor. */
 int loop_remove(struct watch *watch);
 
-/* Deliver what the descriptors have now, and no timers or signals. */
+/* Deliver what there is now. */
 void loop_poll(void);
 
 /* Wait for events and deliver them. */
