@@ -58,7 +58,7 @@ value_for() {
 	*hostfile | *machinefile | *machine-file | -f) echo "$dir/hosts" ;;
 	*-arch) uname -m ;;
 	*--export) echo ALL ;;
-	*-launcher | *-bootstrap | *-rmk) echo fork ;;
+	*-launcher | *-bootstrap) echo fork ;;
 	*-configfile | *--app) echo "$dir/config" ;;
 	*bind-to | *cpu-bind | *-binding) echo core ;;
 	*-map-by | *-rank-by) echo slot ;;
