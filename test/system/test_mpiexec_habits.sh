@@ -302,6 +302,18 @@ check '-outfile-pattern, -errfile-pattern, --output-filename' files
 check '-merge-stderr-to-stdout' merged -merge-stderr-to-stdout
 check '-merge-stderr-to-stdout and a file' refused 'exclude each other; leave one out' \
 	-merge-stderr-to-stdout -errfile-pattern "$dir/errors" true
+file_and_more() {
+	run -n 2 --output "file=$dir/words,tag" echo here
+	need status_is 0
+	need [ "$(cat "$dir/words.1")" = '[1] here' ]
+	local program
+	program=$(realpath "$(type -P "$mpiexec")")
+	status=0
+	(cd "$dir" && "$program" --output merged.1 echo here) || status=$?
+	need status_is 0
+	need [ "$(cat "$dir/merged.1")" = here ]
+}
+check '--output with a file and more, or as srun has it' file_and_more
 check '--output tag,merge' merged --output tag,merge
 
 tap_done

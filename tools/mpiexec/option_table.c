@@ -542,13 +542,19 @@ static bool set_output(struct parser *parser, const struct option *row, char **v
 		snprintf(text, sizeof(text), "%.*s", (int)len, word);
 		if (!strcasecmp(text, "tag") || !strcasecmp(text, "rank"))
 			opt->label = true;
-		else if (!strncasecmp(text, "merge", 5))
+		else if (!strcasecmp(text, "merge") || !strcasecmp(text, "merge-stderr-to-stdout"))
 			opt->merge = true;
-		else if (!strncasecmp(text, "file=", 5) || !strncasecmp(text, "filename=", 9))
-			return set_file_each(parser, row, &(char *){ strchr(word, '=') + 1 });
-		else if (!strcasecmp(text, "timestamp") || !strcasecmp(text, "xml") ||
-			 !strncasecmp(text, "tag-", 4) || !strncasecmp(text, "dir=", 4) ||
-			 !strncasecmp(text, "directory=", 10))
+		else if (!strncasecmp(text, "file=", 5) || !strncasecmp(text, "filename=", 9)) {
+			char *name = strchr(word, '=') + 1;
+
+			/* up to the comma */
+			len = strcspn(word, ",");
+			name = keep_text(parser, strndup(name, (size_t)(word + len - name)));
+			if (!name || !set_file_each(parser, row, &name))
+				return false;
+		} else if (!strcasecmp(text, "timestamp") || !strcasecmp(text, "xml") ||
+			   !strncasecmp(text, "tag-", 4) || !strncasecmp(text, "dir=", 4) ||
+			   !strncasecmp(text, "directory=", 10))
 			return fail_value(
 				parser, row,
 				"tag, merge or file=NAME; for times use | ts of moreutils",
