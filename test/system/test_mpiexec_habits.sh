@@ -68,7 +68,8 @@ value_for() {
 	*-path) echo "$PATH" ;;
 	*file* | -o | -e | *--error) echo "$dir/file" ;;
 	*) case $2 in
-		N | RANKS | SET) echo 1 ;;
+		N | SET) echo 1 ;;
+		RANKS) echo 0 ;;
 		SECONDS) echo 1000 ;;
 		*) echo x ;;
 		esac ;;
@@ -168,6 +169,7 @@ allocation() {
 	SLURM_JOB_ID=7 SLURM_NTASKS=3 ranks 3 -v
 	SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 SLURM_TASKS_PER_NODE='4' ranks 4 -q
 	SLURM_JOB_ID=7 SLURM_NTASKS=3 ranks 2 -n 2
+	SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=262144 refused 'more than 16384 ranks' --launcher embedded -ppn 16384 true
 	SLURM_NTASKS=3 ranks 1 -q
 	SLURM_JOB_ID=7 SLURM_NTASKS=3x refused 'SLURM_NTASKS=3x is no number of Slurm' true
 }
@@ -192,6 +194,8 @@ check '-host and -ppn' ranks 4 -host localhost,127.0.0.1 -ppn 2
 check '-n has precedence' ranks 1 -n 1 -host localhost:3
 check 'a hostfile of MPICH' hostfile 4 '# mine\nlocalhost:3\n\n127.0.0.1 # and this\n'
 check 'a hostfile of Open MPI' hostfile 7 'localhost slots=4 max_slots=8\r\n127.0.0.1 slots = 3\n'
+check 'the most slots before the slots' hostfile 2 'localhost max_slots=2 slots=8\n'
+check 'the most slots behind them' hostfile 2 'localhost slots=8 max_slots=2\n'
 check 'a hostfile with an option in it' bad_hostfile 'line 2: "-oProxyCommand=x" is no name of a host' \
 	'localhost\n-oProxyCommand=x\n'
 check 'a hostfile with an unknown word' bad_hostfile 'line 1: "ifname=ib0" is not understood; write HOST' \
@@ -244,6 +248,9 @@ check '--bind-to user' bound_to "$first_cpu"$'\n'"$first_cpu" --bind-to "user:$f
 check '--bind-to user with a processor that is not there' refused 'rank 0 would have a processor that is not there' \
 	--bind-to user:99999 true
 check '--bind-to hwthread' threads
+for list in 0,,1 0+,1 0-1-2 0--1 3-2 0,-1; do
+	check "--bind-to user:$list" refused 'processors, with commas between ranks' --bind-to "user:$list" true
+done
 check '--bind-to socket, numa and caches: all processors are in use' all_units
 check '--map-by core:PE=N has as many' bound_to "$("${mask[@]}")" --map-by "slot:PE=$(nproc)" -n 1
 check '--report-bindings' reported
@@ -297,6 +304,10 @@ check '-s none' read_by $'0 0\n1 0\n2 0\n3 0' none
 check '-s 2' read_by $'0 0\n1 0\n2 3000\n3 0' 2
 check '-s all' read_by $'0 3000\n1 3000\n2 3000\n3 3000' all
 check '-s 0,2-3' read_by $'0 3000\n1 0\n2 3000\n3 3000' 0,2-3
+for list in 0,,1 1--3 1-2-3 3-1 0+1; do
+	check "-s $list" refused 'needs all, none or ranks' -s "$list" -n 4 true
+done
+check '-s with no rank of the job' refused '-s 2,5-7 names no rank of this job, which has 2' -s 2,5-7 -n 2 true
 check 'a rank that reads no more does not keep the others from it' one_stops_reading
 check '-outfile-pattern, -errfile-pattern, --output-filename' files
 check '-merge-stderr-to-stdout' merged -merge-stderr-to-stdout

@@ -181,7 +181,8 @@ static bool is_one_of(const char *at, size_t len, const char *const *names)
 }
 
 /* A word behind the name: how many ranks the host is for, or the most that it may have. */
-static int read_attribute(const struct word *word, struct host *host, struct hosts_error *why)
+static int read_attribute(const struct word *word, struct host *host, int *most,
+			  struct hosts_error *why)
 {
 	static const char *const counts[] = { "slots", "count", "cpu", NULL };
 	static const char *const bounds[] = { "max_slots", "max-slots", "maxslots", NULL };
@@ -199,8 +200,10 @@ static int read_attribute(const struct word *word, struct host *host, struct hos
 	n = read_slots(equals, (size_t)(end - equals));
 	if (!n)
 		return refuse_word(why, word, "needs a number from 1 to 16384");
-	if (is_one_of(word->at, len, counts) || !host->slots || host->slots > n)
+	if (is_one_of(word->at, len, counts))
 		host->slots = n;
+	else
+		*most = n;
 	return 0;
 }
 
@@ -208,13 +211,20 @@ static int add_line(struct hosts *hosts, const char *at, const char *end, int li
 		    struct hosts_error *why)
 {
 	struct word word = { .line = line };
+	struct host *host;
+	int most = 0;
 	int err;
 
 	if (!next_word(&at, end, &word))
 		return 0;
 	err = add_host(hosts, word, why);
+	if (err)
+		return err;
+	host = &hosts->all[hosts->n - 1];
 	while (!err && next_word(&at, end, &word))
-		err = read_attribute(&word, &hosts->all[hosts->n - 1], why);
+		err = read_attribute(&word, host, &most, why);
+	if (most && (!host->slots || host->slots > most))
+		host->slots = most;
 	return err;
 }
 

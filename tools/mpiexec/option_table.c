@@ -329,17 +329,34 @@ static bool find_unit(const char *text, size_t len, enum unit *unit)
 	return false;
 }
 
-/* Processors of ranks, commas between; of one rank with + and ranges between: "0+1,4-5". */
-static bool is_cpu_list(const char *text)
+/* Numbers and ranges, with one of these characters between two: "0+1,4-5". */
+static bool is_number_list(const char *text, const char *between)
 {
-	return *text >= '0' && *text <= '9' && !text[strspn(text, "0123456789,+-")] &&
-	       !strstr(text, ",,") && text[strlen(text) - 1] >= '0' &&
-	       text[strlen(text) - 1] <= '9';
+	enum { DIGITS_MOST = 9 };
+
+	for (;;) {
+		size_t n = strspn(text, "0123456789");
+		long first = strtol(text, NULL, 10);
+
+		if (!n || n > DIGITS_MOST)
+			return false;
+		text += n;
+		if (*text == '-') {
+			n = strspn(++text, "0123456789");
+			if (!n || n > DIGITS_MOST || strtol(text, NULL, 10) < first)
+				return false;
+			text += n;
+		}
+		if (!*text)
+			return true;
+		if (!strchr(between, *text++))
+			return false;
+	}
 }
 
 static bool set_cpus(struct parser *parser, const struct option *row, char **values)
 {
-	if (!is_cpu_list(values[0]))
+	if (!is_number_list(values[0], ",+"))
 		return fail_value(
 			parser, row,
 			"processors, with commas between ranks: 0,1 or 0+4,1+5 or 0-3,4-7",
@@ -572,9 +589,7 @@ static bool set_input(struct parser *parser, const struct option *row, char **va
 {
 	const char *text = values[0];
 
-	if (strcmp(text, "all") && strcmp(text, "none") &&
-	    (!*text || text[strspn(text, "0123456789,-")] || strchr(",-", *text) ||
-	     strchr(",-", text[strlen(text) - 1])))
+	if (strcmp(text, "all") && strcmp(text, "none") && !is_number_list(text, ","))
 		return fail_value(parser, row, "all, none or ranks: 0 or 1,3-5", text);
 	parser->opt->input = text;
 	return true;

@@ -135,12 +135,15 @@ static bool has_hosts(const struct options *opt)
 	return n;
 }
 
+/* More is refused when it is counted. */
+static int clamp_ranks(long ranks)
+{
+	return ranks > MAX_RANKS ? MAX_RANKS + 1 : (int)ranks;
+}
+
 static int room_of(const struct hosts *hosts, int per_host)
 {
-	long room = per_host ? (long)per_host * hosts->n : hosts_slots(hosts);
-
-	/* more is refused when it is counted */
-	return room > MAX_RANKS ? MAX_RANKS + 1 : (int)room;
+	return clamp_ranks(per_host ? (long)per_host * hosts->n : hosts_slots(hosts));
 }
 
 static bool count_ranks(struct options *opt, const struct allocation *slurm, int *status)
@@ -155,7 +158,7 @@ static bool count_ranks(struct options *opt, const struct allocation *slurm, int
 		if (hosts->n)
 			room = room_of(hosts, opt->per_host);
 		else if (opt->per_host)
-			room = opt->per_host * (slurm->nodes ? slurm->nodes : 1);
+			room = clamp_ranks((long)opt->per_host * (slurm->nodes ? slurm->nodes : 1));
 		else if (allocated)
 			room = slurm->tasks;
 		if (!app->ranks)
@@ -186,6 +189,28 @@ static bool read_timeout(struct options *opt, int *status)
 			status, USAGE_ERROR,
 			"MPIEXEC_TIMEOUT=%s is no number of seconds; correct or unset it", text);
 	return true;
+}
+
+/* Is a rank of the job among those that read? */
+static bool check_readers(const struct options *opt, int *status)
+{
+	const char *at = opt->input;
+
+	if (!at || *at < '0' || *at > '9')
+		return true;
+	for (;;) {
+		char *end;
+
+		if (strtol(at, &end, 10) < opt->ranks)
+			return true;
+		at = end + strcspn(end, ",");
+		if (!*at++)
+			return fail_placement(
+				status, USAGE_ERROR,
+				"-s %s names no rank of this job, which has %d; write "
+				"-s none if none is to read",
+				opt->input, opt->ranks);
+	}
 }
 
 static bool choose_engine(struct options *opt, const struct allocation *slurm, char **engine,
@@ -231,5 +256,5 @@ bool placement_resolve(struct options *opt, char **engine, int *status)
 	if (opt->bind == UNIT_AUTO && opt->map != UNIT_MACHINE && opt->map != UNIT_NODE)
 		opt->bind = opt->map;
 	return read_timeout(opt, status) && choose_engine(opt, &slurm, engine, status) &&
-	       count_ranks(opt, &slurm, status);
+	       count_ranks(opt, &slurm, status) && check_readers(opt, status);
 }
