@@ -4,6 +4,7 @@
 #
 # Ranks under PMIx launchers: Open MPI's mpirun and, where it is installed, prterun.
 # Usage: test_pmix.sh RT_JOB PORTALS_INFO MPI_HELLO MPIEXEC
+# shellcheck disable=SC2016 # the shells of ranks expand
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh

@@ -4,6 +4,7 @@
 #
 # Ranks under Slurm's srun: a controller and two nodes on this machine, with a munge daemon of their
 # own. All in one folder, which goes at the end. Usage: test_slurm.sh RT_JOB PORTALS_INFO MPI_HELLO
+# shellcheck disable=SC2016 # the shells of ranks expand
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
