@@ -263,13 +263,13 @@ static void term_over(void)
 
 static void forward_end(int sig)
 {
+	if (twice.due && sig == forwarded_signal)
+		return;
 	if (draining) {
 		set_job_status(128 + sig);
 		state = GIVEN_UP; /* only the reader of our output is waited for */
 		return;
 	}
-	if (twice.due && sig == forwarded_signal)
-		return;
 	if (sig != SIGHUP && (asked_before || state != RUNNING)) {
 		if (state < KILLED)
 			say("killing the job");
