@@ -299,18 +299,16 @@ static void add_hydra_pass(struct command *cmd, const char *prefix, enum env_pas
 /* Hydra knows no ranges: "0-2,4+6" becomes "0+1+2,4+6". Allocated, or NULL. */
 static char *without_ranges(const char *list)
 {
-	enum { CPUS_MOST = 1 << 16 };
 	size_t size = 0;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &size);
-	int n = 0;
 
 	while (out && *list) {
 		char *end;
 		long first = strtol(list, &end, 10);
 		long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
 
-		for (long cpu = first; cpu <= last && n < CPUS_MOST; cpu++, n++)
+		for (long cpu = first; cpu <= last; cpu++)
 			fprintf(out, "%s%ld", cpu > first ? "+" : "", cpu);
 		if (*end)
 			fputc(*end++, out);

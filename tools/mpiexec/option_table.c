@@ -332,7 +332,7 @@ static bool find_unit(const char *text, size_t len, enum unit *unit)
 /* Numbers and ranges, with one of these characters between two: "0+1,4-5". */
 static bool is_number_list(const char *text, const char *between)
 {
-	enum { DIGITS_MOST = 9 };
+	enum { DIGITS_MOST = 6 };
 
 	for (;;) {
 		size_t n = strspn(text, "0123456789");
