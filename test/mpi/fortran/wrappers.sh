@@ -186,10 +186,10 @@ by_pkg_config() {
 		"postern-$1") || return
 	# shellcheck disable=SC2086
 	gfortran "$dir/sum08.f90" "-L$other" $flags -o "$dir/program" && runs "$dir/program" &&
-		needs "lib$1.so.1" "lib${1/fort/}.so.1"
+		needs "libpostern-$1.so.1" "$2"
 }
-check "pkg-config postern-mpifort" by_pkg_config mpifort
-check "pkg-config postern-mpifort_abi" by_pkg_config mpifort_abi
+check "pkg-config postern-mpifort" by_pkg_config mpifort libpostern-mpi.so.1
+check "pkg-config postern-mpifort_abi" by_pkg_config mpifort_abi libmpi_abi.so.1
 
 # ---- CMake -------------------------------------------------------------------------------------
 
