@@ -111,6 +111,7 @@ struct mxs_board {
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
 	ptl_handle_me_t closed_me; /* answers for what is not open here */
+	ptl_handle_me_t lost_me;   /* answers reads of memory that was taken back, with no bytes */
 	unsigned char closed_record[MXS_RECORD_BYTES];
 	bool in_job; /* pids are the job's, not slots */
 };

@@ -152,6 +152,24 @@ static mx_return_t expose_closed(struct mxs_board *b)
 		       : MX_NO_RESOURCES;
 }
 
+/* Portals answers no read that matches nothing, so the last entry takes those of memory that a send
+ * has taken back. */
+static mx_return_t answer_lost_reads(struct mxs_board *b)
+{
+	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE |
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE,
+		.eq_handle = PTL_EQ_NONE,
+	};
+
+	return PtlMEMDAttach(b->ni, MXS_PT_READ, any, 0, ~UINT64_C(0), PTL_RETAIN, PTL_INS_AFTER,
+			     md, PTL_RETAIN, &b->lost_me, NULL) == PTL_OK
+		       ? MX_SUCCESS
+		       : MX_NO_RESOURCES;
+}
+
 mx_return_t mxs_board_open(uint32_t number, uint32_t want_eid)
 {
 	struct mxs_board *b = &mxs.board[number];
@@ -171,6 +189,8 @@ mx_return_t mxs_board_open(uint32_t number, uint32_t want_eid)
 		return MX_NO_DEV;
 	PtlGetId(b->ni, &b->id);
 	ret = expose_closed(b);
+	if (ret == MX_SUCCESS)
+		ret = answer_lost_reads(b);
 	if (ret != MX_SUCCESS) {
 		PtlNIFini(b->ni);
 		return ret;
@@ -188,6 +208,7 @@ static bool close_board(struct mxs_board *b)
 		return false;
 	b->open = false;
 	PtlMEUnlink(b->closed_me);
+	PtlMEUnlink(b->lost_me);
 	PtlNIFini(b->ni);
 	return PtlGetId(b->ni, &id) == PTL_OK;
 }

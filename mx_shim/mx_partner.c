@@ -280,27 +280,6 @@ void mxs_partner_fail(struct mxs_partner *p, mx_status_code_t code)
 	fail_list(&p->ops, code);
 }
 
-/* Ends reads of memory that the sender has taken back: Portals answers those without an event.
- * One that Portals lets go of ends at the next look, as its event may be in the queue now. */
-static void end_lost_reads(struct mxs_partner *p)
-{
-	struct mxs_link *l = p->ops.next, *next;
-
-	for (; l != &p->ops; l = next) {
-		struct mxs_request *r = MXS_OF(l, struct mxs_request, link);
-
-		next = l->next;
-		if (r->type != MXS_RECV || r->doomed)
-			continue;
-		if (r->md == PTL_INVALID_HANDLE) {
-			r->status.xfer_length = 0;
-			mxs_complete(r, MX_STATUS_BAD_RDMAWIN);
-		} else {
-			mxs_release(r);
-		}
-	}
-}
-
 void mxs_partners_tick(struct mxs_endpoint *ep, uint64_t now)
 {
 	struct mxs_link *l = ep->active.next, *next;
@@ -318,7 +297,6 @@ void mxs_partners_tick(struct mxs_endpoint *ep, uint64_t now)
 		if (now - p->checked_ms < STALL_MS)
 			continue;
 		p->checked_ms = now;
-		end_lost_reads(p);
 		if (p == ep->self || p->asked)
 			continue;
 		mxs_count(ep, MXS_CHECKS);

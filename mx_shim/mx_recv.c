@@ -108,7 +108,9 @@ static void read_ended(struct mxs_request *r, const ptl_event_t *ev)
 
 	if (ev->ni_fail_type != PTL_NI_OK || ev->mlength != r->status.xfer_length) {
 		r->status.xfer_length = 0;
-		code = MX_STATUS_ENDPOINT_UNREACHABLE;
+		code = ev->ni_fail_type == PTL_NI_OK && !ev->mlength
+			       ? MX_STATUS_BAD_RDMAWIN
+			       : MX_STATUS_ENDPOINT_UNREACHABLE;
 	} else if (r->status.xfer_length < r->status.msg_length) {
 		code = MX_STATUS_TRUNCATED;
 	}

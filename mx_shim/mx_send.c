@@ -52,7 +52,7 @@ static uint64_t header_of_send(const struct mxs_request *r)
 	return mxs_header_encode(&h);
 }
 
-/* Lets the partner read the send's memory. */
+/* Lets the partner read the send's memory. The entry is before the board's for lost reads. */
 static int expose(struct mxs_request *r)
 {
 	struct mxs_endpoint *ep = r->ep;
@@ -63,7 +63,7 @@ static int expose(struct mxs_request *r)
 	md.threshold = 1;
 	return PtlMEMDAttach(ep->board->ni, MXS_PT_READ, r->partner->id,
 			     mxs_read_bits(ep->eid, ep->tag, r->number), 0, PTL_RETAIN,
-			     PTL_INS_AFTER, md, PTL_RETAIN, &r->me, NULL);
+			     PTL_INS_BEFORE, md, PTL_RETAIN, &r->me, NULL);
 }
 
 /* Puts the send's bytes from where they are. */

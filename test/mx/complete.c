@@ -225,6 +225,38 @@ static void timeouts_come_in_time(void)
 	mxc_barrier();
 }
 
+/* The partner has the header of a send, which then takes its memory back. */
+static void memory_that_is_taken_back_is_not_read(void)
+{
+	static const uint32_t lengths[] = { 50000, 200000 };
+
+	for (int i = 0; i < 2; i++) {
+		mx_request_t r = NULL;
+		mx_status_t st;
+		uint32_t result = 0;
+
+		mxc_barrier();
+		if (!mxc_rank)
+			r = mxc_isend(out, lengths[i], mxc_peer, 95);
+		else
+			mxc_until(mxc_ep, mx_iprobe(mxc_ep, 95, MX_MATCH_MASK_NONE, &st, &result) ==
+							  MX_SUCCESS &&
+						  result);
+		mxc_barrier();
+		if (!mxc_rank) {
+			mxc_ok(mx_set_request_timeout(mxc_ep, r, 1));
+			mxc_is(mxc_wait(r).code, MX_STATUS_TIMEOUT);
+		}
+		mxc_barrier();
+		if (mxc_rank) {
+			st = mxc_wait(mxc_irecv(in, lengths[i], 95, MX_MATCH_MASK_NONE));
+			mxc_is(st.code, MX_STATUS_BAD_RDMAWIN);
+			mxc_is(st.xfer_length, 0);
+		}
+		mxc_barrier();
+	}
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static _Atomic int asleep, woken;
@@ -624,6 +656,7 @@ static const struct mxc_case cases[] = {
 	MXC_CASE(forgotten_requests_end_silently),
 	MXC_CASE(buffered_tells_short_from_long),
 	MXC_CASE(timeouts_come_in_time),
+	MXC_CASE(memory_that_is_taken_back_is_not_read),
 	MXC_CASE(wakeup_ends_every_kind_of_wait),
 	MXC_CASE(each_of_many_threads_gets_its_own),
 	MXC_CASE(no_request_is_taken_twice),
