@@ -212,12 +212,14 @@ static bool begin_send(struct mxs_request *r)
 	return true;
 }
 
-/* A late partner has a slot for one who asks, at times. */
+/* A late partner has a slot for one who asks, at times. It first says what it made of the last
+ * message, as a slot that is not needed then would be lost. So is that of one who is killed. */
 static void ask_for_slot(struct mxs_partner *p)
 {
 	uint64_t now = mxs_now_ms();
 
-	if (p->asked || p->sent_slots != p->may_slots || now - p->asked_ms < SLOT_MS)
+	if (p->asked || (p->sent_slots && !p->told) || p->sent_slots != p->may_slots ||
+	    now - p->asked_ms < SLOT_MS)
 		return;
 	p->asked_ms = now;
 	p->asked = mxs_ask(p->ep, NULL, p->id, mxs_ask_bits(MXS_ASK_ID, p->eid, 0), p);
