@@ -16,9 +16,9 @@
 #define HANDLE_MARK  0x3c        /* low byte of an endpoint's handle */
 #define NOBODY       0xfffffffeu /* a pid that no process has */
 #define FIRST_BLOCKS 64u         /* 2 MiB that newcomers may fill */
-#define LINGER_MS    2000u       /* how long partners may need to read the last short sends */
 #define WAKE_EVENTS  8u
-#define CLOSE_MS     15000u /* how long Portals may need to let go of memory */
+/* How long partners may need to read the last short sends, then Portals to let go of memory. */
+#define CLOSE_MS 15000u
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
@@ -370,7 +370,7 @@ mx_return_t mx_close_endpoint(mx_endpoint_t endpoint)
 		return mxs_fail(handler, "mx_close_endpoint", MX_CLOSE_IN_HANDLER);
 	}
 	if (ep->copies)
-		mxs_wait(ep, no_copies, NULL, LINGER_MS);
+		mxs_wait(ep, no_copies, NULL, CLOSE_MS);
 	if (ep->closing || mxs_endpoint_handle(ep) != endpoint) { /* another thread was faster */
 		mxs_leave(ep);
 		return mxs_no_endpoint("mx_close_endpoint");
