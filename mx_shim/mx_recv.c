@@ -194,11 +194,14 @@ static struct mxs_unexp *keep_message(struct mxs_endpoint *ep, struct mxs_partne
 void mxs_arrive(struct mxs_endpoint *ep, ptl_process_id_t from, uint64_t match,
 		const struct mxs_header *h, const void *data)
 {
-	struct mxs_partner *p = mxs_partner_of_message(ep, from, h);
+	struct mxs_partner *p = NULL;
 	struct mxs_request *r = NULL;
 	struct mxs_unexp *u;
 
-	if (!p || h->to_tag != (ep->tag & MXS_TAG_LOW)) {
+	/* a message for another life tells nothing of its sender's present one */
+	if (h->to_tag == (ep->tag & MXS_TAG_LOW))
+		p = mxs_partner_of_message(ep, from, h);
+	if (!p) {
 		mxs_count(ep, MXS_DROPPED);
 		return;
 	}
