@@ -48,6 +48,16 @@ static int64_t spin_of_config(void)
 	return sysconf(_SC_NPROCESSORS_ONLN) < 2 ? 0 : SPIN_NS;
 }
 
+/* Is this asked for, and meant to be? */
+static bool is_set(const char *name)
+{
+	const char *text = base_config_env(name), *all = base_config_env("OMX_IGNORE_MX_ENV");
+
+	if (!text || !*text || !strcmp(text, "0"))
+		return false;
+	return strncmp(name, "MX_", 3) != 0 || !all || !*all || !strcmp(all, "0");
+}
+
 /* Settings of MX or Open-MX that change nothing here, and what does. Those whose effect nobody
  * could see are accepted in silence. */
 static void hint_at_settings(void)
@@ -68,7 +78,7 @@ static void hint_at_settings(void)
 
 	for (size_t i = 0; i < sizeof(without_effect) / sizeof(without_effect[0]); i++)
 		for (int k = 0; k < 3 && without_effect[i].name[k]; k++)
-			if (base_config_env(without_effect[i].name[k]))
+			if (is_set(without_effect[i].name[k]))
 				base_warn("MX: %s changes nothing here: %s",
 					  without_effect[i].name[k], without_effect[i].remedy);
 }
