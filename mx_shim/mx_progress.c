@@ -85,7 +85,7 @@ static void take_credit(struct mxs_endpoint *ep, ptl_process_id_t from, const st
 	}
 	mxs_count(ep, MXS_CREDITS_GOT);
 	if (!p->told)
-		p->late = (int32_t)(c->a - p->may_slots) <= 0; /* nothing that was not said before */
+		p->late = (int32_t)(c->a - p->may_slots) <= 0; /* nothing new */
 	p->told = true;
 	if ((int32_t)(c->a - p->may_slots) > 0)
 		p->may_slots = c->a;
