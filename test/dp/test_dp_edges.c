@@ -233,7 +233,7 @@ static void close_with_messages_under_way(void)
 	fd = dp_opened_to(1, 3);
 	dp_send_value(fd, 3);
 	*pt_word(1) = 1;
-	pt_until(*pt_word(2), 5); /* less than a lifetime of what is under way */
+	pt_until(*pt_word(2), 60); /* while rank 1 is stopped */
 	kill(pt_os_pid(1), SIGCONT);
 }
 
@@ -250,7 +250,7 @@ static void a_close_waits_for_nobody(void)
 		dp_next_value(fd, 1);
 		*pt_word(0) = 1;
 	} else {
-		pt_until(*pt_word(1), 5);
+		pt_until(*pt_word(1), 60);
 		dp_next_value(fd, 3);
 		*pt_word(2) = 1;
 	}
