@@ -222,6 +222,7 @@ struct dp_lib {
 	pthread_mutex_t lock; /* start, the table, the lists of endpoints */
 	_Atomic bool started;
 	bool child; /* after a fork */
+	bool over;  /* the program ends: nothing is opened any more */
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
 	uint32_t job; /* distinguishes jobs on one host */

@@ -166,6 +166,9 @@ static void end_library(void)
 
 	if (!atomic_load(&dp_lib.started) || dp_lib.child)
 		return;
+	pthread_mutex_lock(&dp_lib.lock);
+	dp_lib.over = true;
+	pthread_mutex_unlock(&dp_lib.lock);
 	dp_threads_stop();
 	pthread_mutex_lock(&dp_lib.lock);
 	while (dp_lib.open)
@@ -174,7 +177,6 @@ static void end_library(void)
 	dp_finish_left();
 	pthread_mutex_lock(&dp_lib.lock);
 	atomic_store(&dp_lib.started, false);
-	dp_lib.child = true; /* nothing starts again */
 	/* another library that still has the interface open ends Portals itself */
 	PtlNIFini(dp_lib.ni);
 	if (PtlGetUid(dp_lib.ni, &uid) == PTL_NI_INVALID)
@@ -207,6 +209,7 @@ static void dp_in_child(void)
 		unclaim_pid();
 		dp_lib.open = NULL;
 		dp_lib.child = true;
+		dp_lib.over = false;
 		atomic_store(&dp_lib.started, false);
 	}
 	pthread_mutex_unlock(&dp_lib.lock);
@@ -235,6 +238,10 @@ int dp_start(void)
 {
 	static bool registered;
 
+	if (dp_lib.over) {
+		errno = ENODEV;
+		return -1;
+	}
 	if (atomic_load(&dp_lib.started))
 		return 0;
 	if (dp_lib.child) {
