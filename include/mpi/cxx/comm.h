@@ -282,6 +282,7 @@ public:
 	}
 	void Call_errhandler(int code) const
 	{
+		postern::noted().where = postern::Noted::NOTHING;
 		int error = MPI_Comm_call_errhandler(handle_, code);
 		postern::check(error != MPI_SUCCESS ? error : postern::noted().where ? code : MPI_SUCCESS);
 	}

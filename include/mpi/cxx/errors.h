@@ -104,6 +104,8 @@ inline void check(int code)
 {
 	if (code != MPI_SUCCESS)
 		call_handler(code);
+	else
+		noted().where = Noted::NOTHING; /* of what a call of C or a callback has had */
 }
 
 inline MPI_Errhandler make_handler(Comm_errhandler_function *of_comm, Win_errhandler_function *of_win)
@@ -115,6 +117,8 @@ inline MPI_Errhandler make_handler(Comm_errhandler_function *of_comm, Win_errhan
 		check(MPI_Comm_create_errhandler(postern_mpicxx_note_comm, &handle));
 	else
 		check(MPI_Win_create_errhandler(postern_mpicxx_note_win, &handle));
+	if (handle == MPI_ERRHANDLER_NULL)
+		return handle;
 	h = new Handler;
 	h->handle = handle;
 	h->of_comm = of_comm;

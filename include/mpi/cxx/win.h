@@ -86,6 +86,7 @@ public:
 	}
 	void Call_errhandler(int code) const
 	{
+		postern::noted().where = postern::Noted::NOTHING;
 		int error = MPI_Win_call_errhandler(handle_, code);
 		postern::check(error != MPI_SUCCESS ? error : postern::noted().where ? code : MPI_SUCCESS);
 	}
