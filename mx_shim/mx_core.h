@@ -139,7 +139,7 @@ struct mxs_partner {
 	uint32_t share_slots, share_bytes, got_slots, got_bytes, said_slots, said_bytes;
 	bool met;               /* it has sent something */
 	bool shared;            /* and was given a share, if there was one */
-	bool told;              /* how much it lets us send, by itself */
+	bool informed;          /* how much it lets us send, by itself */
 	bool late;              /* it lets us send one message at a time, which we ask for */
 	uint64_t asked_ms;      /* when we did */
 	struct mxs_link due;    /* in the list of those that are told more */

@@ -84,9 +84,9 @@ static void take_credit(struct mxs_endpoint *ep, ptl_process_id_t from, const st
 		return;
 	}
 	mxs_count(ep, MXS_CREDITS_GOT);
-	if (!p->told)
+	if (!p->informed)
 		p->late = (int32_t)(c->a - p->may_slots) <= 0; /* nothing new */
-	p->told = true;
+	p->informed = true;
 	if ((int32_t)(c->a - p->may_slots) > 0)
 		p->may_slots = c->a;
 	if ((int32_t)(c->b - p->may_bytes) > 0)

@@ -218,7 +218,7 @@ static void ask_for_slot(struct mxs_partner *p)
 {
 	uint64_t now = mxs_now_ms();
 
-	if (p->asked || (p->sent_slots && !p->told) || p->sent_slots != p->may_slots ||
+	if (p->asked || (p->sent_slots && !p->informed) || p->sent_slots != p->may_slots ||
 	    now - p->asked_ms < SLOT_MS)
 		return;
 	p->asked_ms = now;
