@@ -49,7 +49,7 @@ static int64_t spin_of_config(void)
 }
 
 /* Is this asked for, and meant to be? */
-static bool is_set(const char *name)
+static bool setting_is_on(const char *name)
 {
 	const char *text = base_config_env(name), *all = base_config_env("OMX_IGNORE_MX_ENV");
 
@@ -78,7 +78,7 @@ static void hint_at_settings(void)
 
 	for (size_t i = 0; i < sizeof(without_effect) / sizeof(without_effect[0]); i++)
 		for (int k = 0; k < 3 && without_effect[i].name[k]; k++)
-			if (is_set(without_effect[i].name[k]))
+			if (setting_is_on(without_effect[i].name[k]))
 				base_warn("MX: %s changes nothing here: %s",
 					  without_effect[i].name[k], without_effect[i].remedy);
 }
