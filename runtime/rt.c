@@ -72,6 +72,11 @@ void rt_set_id(struct rt_job *job, const char *name)
 			 (unsigned long long)fnv1a(name, len, FNV_START));
 }
 
+bool rt_is_secret(const char *key)
+{
+	return !strncmp(key, RT_SECRET_KEY, sizeof(RT_SECRET_KEY) - 1);
+}
+
 static int be_alone(struct rt_job *job)
 {
 	backend = &rt_alone_backend;

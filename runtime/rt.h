@@ -38,6 +38,9 @@ enum {
 	RT_VALUE_MAX = 1024 * 1024 /* bytes of a value, without its terminator */
 };
 
+/* The key of a value that PTL_PMI_DEBUG does not show. */
+#define RT_SECRET_KEY "ptl.secret"
+
 /*
  * Find the launcher. May be called again: the result of the first call stays, also a launcher's
  * failure. Returns 0, or -errno after a warning with cause and remedy. May wait for the

@@ -47,6 +47,9 @@ struct rt_backend {
 /* The job's id is this name if it fits, else its start and a hash of the whole name. */
 void rt_set_id(struct rt_job *job, const char *name);
 
+/* Is this the key of a value, or of a part of one, that no message may show? */
+bool rt_is_secret(const char *key);
+
 extern const struct rt_backend rt_pmix_backend, rt_pmi2_backend, rt_pmi1_backend, rt_alone_backend;
 
 #endif

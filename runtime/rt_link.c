@@ -4,6 +4,7 @@
  * The first error on the connection ends its use for good. A launcher that dies closes its end,
  * so that nobody waits for ever.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -110,9 +111,16 @@ int rt_link_bad_answer(struct rt_link *link, const char *protocol, const char *d
 static void show_pmi_text(const struct rt_link *link, const char *arrow, const char *text,
 			  size_t len)
 {
-	if (link->debug)
-		base_say("pmi %s %.*s", arrow, (int)(len && text[len - 1] == '\n' ? len - 1 : len),
-			 text);
+	static const char field[] = "value=";
+	const char *value = link->hides ? memmem(text, len, field, sizeof(field) - 1) : NULL;
+
+	if (!link->debug)
+		return;
+	if (value)
+		len = (size_t)(value - text) + sizeof(field) - 1;
+	else if (len && text[len - 1] == '\n')
+		len--;
+	base_say("pmi %s %.*s%s", arrow, (int)len, text, value ? "(secret)" : "");
 }
 
 static long smaller_number(long a, long b)

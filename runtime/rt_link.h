@@ -19,8 +19,9 @@ enum {
 
 struct rt_link {
 	int fd;
-	bool debug;      /* print every message */
-	bool knows_exit; /* the launcher is ours: it takes "at_exit" in "finalize" */
+	bool debug;         /* print every message */
+	_Atomic bool hides; /* prints no value: that of the request under way is secret */
+	bool knows_exit;    /* the launcher is ours: it takes "at_exit" in "finalize" */
 
 	/*
 	 * call is held over one request and its answer, and guards the members below. write is

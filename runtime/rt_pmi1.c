@@ -206,6 +206,7 @@ static int put_part(void *link, const char *key, const char *part)
 	struct pmi1_msg ask, answer;
 	int err;
 
+	pmi->link.hides = rt_is_secret(key);
 	pmi1_begin(&ask, PMI1_CMD_PUT);
 	pmi1_set_text(&ask, PMI1_KVSNAME, pmi->kvsname);
 	pmi1_set_text(&ask, PMI1_KEY, key);
@@ -228,6 +229,7 @@ static int get_part(void *link, const char *key, struct pmi1_text *text)
 	struct pmi1_msg ask, answer;
 	int err;
 
+	pmi->link.hides = rt_is_secret(key);
 	pmi1_begin(&ask, PMI1_CMD_GET);
 	pmi1_set_text(&ask, PMI1_KVSNAME, pmi->kvsname);
 	pmi1_set_text(&ask, PMI1_KEY, key);

@@ -136,12 +136,14 @@ void rt_pmi2_fini(struct rt_pmi2 *pmi)
 
 static int put_block(void *link, const char *key, const char *part)
 {
+	struct rt_pmi2 *pmi = link;
 	struct pmi2_msg ask, answer;
 
+	pmi->link.hides = rt_is_secret(key);
 	pmi2_begin(&ask, PMI2_CMD_PUT);
 	pmi2_set_text(&ask, PMI2_KEY, key);
 	pmi2_set_text(&ask, PMI2_VALUE, part);
-	return pmi2_request(link, "publishing a value", &ask, PMI2_CMD_PUT_DONE, &answer);
+	return pmi2_request(pmi, "publishing a value", &ask, PMI2_CMD_PUT_DONE, &answer);
 }
 
 /* A value of the job (kvs-get) or of the launcher (info-getjobattr). The text is in the receive
@@ -152,6 +154,7 @@ static int get_value(struct rt_pmi2 *pmi, enum pmi2_cmd cmd, enum pmi2_cmd kind,
 	struct pmi2_msg ask, answer;
 	int err;
 
+	pmi->link.hides = rt_is_secret(key);
 	pmi2_begin(&ask, cmd);
 	if (cmd == PMI2_CMD_GET) {
 		pmi2_set_text(&ask, PMI2_JOBID, pmi->jobid);

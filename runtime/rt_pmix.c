@@ -290,7 +290,8 @@ static int join(struct rt_job *job)
 static void show_call(const char *what, const char *key, const char *value)
 {
 	if (base_config()->ptl_pmi_debug)
-		base_say("pmix %s %s %.200s", what, key, value);
+		base_say("pmix %s %s %.200s", what, key,
+			 rt_is_secret(key) && *value ? "(secret)" : value);
 }
 
 static int put(const char *key, const char *value)

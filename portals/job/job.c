@@ -345,7 +345,7 @@ static int put_tables(char *all, char *lines, const char *card)
 	if (!err)
 		err = rt_put("ptl.ids", all);
 	/* a rank without a card asks for none */
-	return err || !*card ? err : rt_put("ptl.cards", lines);
+	return err || !*card ? err : rt_put(RT_SECRET_KEY, lines);
 }
 
 /* Meet the others, also after an error of our own, which is the result then: they must not wait
@@ -366,7 +366,7 @@ static int exchange_tables(int err, char *all, char *lines, size_t lines_len, co
 	err = fence_with(err);
 	if (!err)
 		err = rt_get(0, "ptl.ids", all, (size_t)job->size * ID_LEN + 1);
-	if (!err && (!*card || rt_get(0, "ptl.cards", lines, lines_len)))
+	if (!err && (!*card || rt_get(0, RT_SECRET_KEY, lines, lines_len)))
 		*lines = '\0';
 	return err;
 }
@@ -379,11 +379,11 @@ static int exchange_all(int err, char *all, char *lines, const char *card)
 	if (job->rank == 0 && !err) {
 		err = make_secret(secret);
 		if (!err)
-			err = rt_put("ptl.secret", secret);
+			err = rt_put(RT_SECRET_KEY, secret);
 	}
 	err = fence_with(err);
 	if (!err)
-		err = rt_get(0, "ptl.secret", lines, sizeof(secret));
+		err = rt_get(0, RT_SECRET_KEY, lines, sizeof(secret));
 	if (!err)
 		err = gather_lines(all, lines + strlen(lines), job->size);
 	if (!err && !*card)

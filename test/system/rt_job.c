@@ -82,6 +82,21 @@ static void fence(char **args)
 	tell("fences done");
 }
 
+/* Rank 0 puts a value that nobody may print. */
+static void secret(char **args)
+{
+	char value[64];
+
+	(void)args;
+	if (job->rank == 0)
+		must(rt_put(RT_SECRET_KEY, "hush"), "rt_put");
+	must(rt_fence(), "rt_fence");
+	must(rt_get(0, RT_SECRET_KEY, value, sizeof(value)), "rt_get");
+	if (strcmp(value, "hush"))
+		fail("read \"%s\"", value);
+	tell("secret done");
+}
+
 /* A text of `len` bytes, of all values but 0. */
 static char *make_value(size_t len, int seed)
 {
@@ -343,6 +358,7 @@ static const struct {
 	{ "give_up", 2, give_up }, { "leave", 1, leave },     { "late", 2, late },
 	{ "abort", 2, abort_job }, { "wait", 0, wait_here },  { "fork", 0, fork_one },
 	{ "lose", 0, lose },       { "signals", 0, signals }, { "nested", 1, nested },
+	{ "secret", 0, secret },
 };
 
 int main(int argc, char **argv)

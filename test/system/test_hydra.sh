@@ -77,6 +77,12 @@ aborts() {
 	hydra 3 abort 2 42
 	need status_is 42
 }
+hides_secrets() {
+	PTL_PMI_DEBUG=1 does 2 secret
+	need grep -q 'put .*(secret)$' "$dir/err"
+	need [ "$(grep -c '(secret)$' "$dir/err")" -ge 3 ]
+	need [ "$(grep -c hush "$dir/err")" -eq 0 ]
+}
 by_pmi2() {
 	export PTL_LAUNCHER=pmi2
 	same_job
@@ -84,6 +90,7 @@ by_pmi2() {
 	does 3 values
 	does 3 threads
 	does 3 fork
+	hides_secrets
 	status_kept
 	gives_up
 }
@@ -118,6 +125,7 @@ if command -v mpiexec.hydra >/dev/null; then
 	check 'Hydra: values of all lengths and bytes' does 3 values
 	check 'Hydra: several threads of a rank ask at once' does 3 threads
 	check 'Hydra: a forked child keeps off the connection' does 3 fork
+	check 'Hydra: PTL_PMI_DEBUG shows no secret' hides_secrets
 	check 'Hydra: an exit status after leaving the job ends nothing' status_kept
 	check 'Hydra: an exit status before leaving the job ends it' gives_up
 	check 'Hydra: an abort with its code' aborts

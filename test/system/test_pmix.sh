@@ -60,6 +60,12 @@ aborts() {
 	need status_is 42
 	need grep -q 'this is the reason' "$dir/err"
 }
+hides_secrets() {
+	PTL_PMI_DEBUG=1 does 2 secret
+	need grep -q 'put .*(secret)$' "$dir/err"
+	need [ "$(grep -c '(secret)$' "$dir/err")" -ge 3 ]
+	need [ "$(grep -c hush "$dir/err")" -eq 0 ]
+}
 # the others would wait for ever
 gives_up() {
 	start 3 "$rt_job" give_up 1 7
@@ -133,6 +139,7 @@ all_cases() {
 	check "$name: what a rank starts is no rank" nested
 	check "$name: our mpiexec in a rank" nested_job
 	check "$name: what a rank of it starts is no rank, too" nested_twice "$mpiexec"
+	check "$name: PTL_PMI_DEBUG shows no secret" hides_secrets
 	check "$name: an exit status after leaving the job is kept" status_kept
 	check "$name: an exit status before leaving the job ends it" gives_up
 	check "$name: an abort with its code" aborts

@@ -84,7 +84,7 @@ static void rank_0_without_a_secret_meets_the_others(void **state)
 {
 	(void)state;
 	the_job.gets_are_local = true;
-	fails_after("ptl.secret", 0, 1);
+	fails_after(RT_SECRET_KEY, 0, 1);
 	the_job.gets_are_local = false;
 	fails_after("ptl.ids", 0, 2);
 }
