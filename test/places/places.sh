@@ -18,7 +18,7 @@ unset PMI_FD PMI_RANK PMI_SIZE TMPDIR "${!PTL_@}"
 
 # A library beside the program is not found without /proc.
 libraries() {
-	ldd "$portals" "$mpi" "$rwapi" "$dp" | sed -n 's,.*=> \(/.*\)/lib\(portals\|mpi\|rwapi\|dp\)[.].*,\1,p' |
+	ldd "$portals" "$mpi" "$rwapi" "$dp" | sed -n 's,.*=> \(/.*\)/lib\(portals\|mpi\|postern-mpi\|rwapi\|dp\)[.].*,\1,p' |
 		sort -u | paste -sd:
 }
 
