@@ -199,7 +199,7 @@ deep() { # in a directory whose path has about 4,000 characters
 	done
 }
 long_path() {
-	deep && in_place "$PWD" && "$mpiexec" -n 2 "$PWD/a program" && "$mpiexec" -n 2 -wdir "$PWD" "$portals"
+	deep && in_place "$PWD" && LD_LIBRARY_PATH=$(libraries) job 2 "$PWD/a program" && job 2 -wdir "$PWD" "$portals"
 }
 too_long_is_said() {
 	deep && says 127 'give the path of a program' 2 "$PWD/none"
