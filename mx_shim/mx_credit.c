@@ -159,12 +159,21 @@ void mxs_records_make(struct mxs_endpoint *ep)
 	make_record(ep, ep->no_slots, 0, 0);
 }
 
-/* Is an entry used up, which unlinks it? */
-static bool is_used_up(ptl_handle_me_t me, ptl_handle_md_t md)
+/*
+ * Take an entry away that is used up. True: its place is free. No entry unlinks itself: its handle
+ * would name whatever has its number later.
+ */
+static bool is_freed(ptl_handle_me_t *me, ptl_handle_md_t md)
 {
-	ptl_md_t now;
+	ptl_md_t now = { 0 };
 
-	return me == PTL_INVALID_HANDLE || PtlMDUpdate(md, &now, NULL, PTL_EQ_NONE) != PTL_OK;
+	if (*me == PTL_INVALID_HANDLE)
+		return true;
+	if (PtlMDUpdate(md, &now, NULL, PTL_EQ_NONE) != PTL_OK || now.threshold ||
+	    PtlMEUnlink(*me) != PTL_OK)
+		return false;
+	*me = PTL_INVALID_HANDLE;
+	return true;
 }
 
 void mxs_tickets_give(struct mxs_endpoint *ep)
@@ -180,14 +189,13 @@ void mxs_tickets_give(struct mxs_endpoint *ep)
 	};
 	int i = 0;
 
-	while (i < MXS_TICKET_ENTRIES && !is_used_up(ep->ticket[i].me, ep->ticket[i].md))
+	while (i < MXS_TICKET_ENTRIES && !is_freed(&ep->ticket[i].me, ep->ticket[i].md))
 		i++;
 	if (!ep->tickets || i == MXS_TICKET_ENTRIES)
 		return;
-	ep->ticket[i].me = PTL_INVALID_HANDLE;
 	/* before the answer that promises nothing */
 	if (PtlMEMDAttach(ep->board->ni, MXS_PT_CONNECT, any, mxs_ask_bits(MXS_ASK_ID, ep->eid, 0),
-			  0, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &ep->ticket[i].me,
+			  0, PTL_RETAIN, PTL_INS_BEFORE, md, PTL_RETAIN, &ep->ticket[i].me,
 			  &ep->ticket[i].md) == PTL_OK)
 		ep->tickets = 0;
 	else

@@ -99,7 +99,6 @@ static const ptl_process_id_t anybody = { PTL_NID_ANY, PTL_PID_ANY };
 static int expose_record(struct mxs_endpoint *ep, unsigned char *record, enum mxs_ask ask,
 			 uint32_t key, ptl_match_bits_t ignore, int most, ptl_handle_me_t *me)
 {
-	const ptl_unlink_t unlink = most == PTL_MD_THRESH_INF ? PTL_RETAIN : PTL_UNLINK;
 	ptl_md_t md = {
 		.start = record,
 		.length = MXS_RECORD_BYTES,
@@ -110,8 +109,8 @@ static int expose_record(struct mxs_endpoint *ep, unsigned char *record, enum mx
 	};
 
 	return PtlMEMDAttach(ep->board->ni, MXS_PT_CONNECT, anybody,
-			     mxs_ask_bits(ask, ep->eid, key), ignore, unlink, PTL_INS_BEFORE, md,
-			     unlink, me, NULL);
+			     mxs_ask_bits(ask, ep->eid, key), ignore, PTL_RETAIN, PTL_INS_BEFORE,
+			     md, PTL_RETAIN, me, NULL);
 }
 
 /* Answers that promise slots are given so many times only, and then those that promise none. */
