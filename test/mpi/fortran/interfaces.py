@@ -102,11 +102,12 @@ def constants(folder):
 
 def symbols(library):
     out = run(['nm', '-D', '--defined-only', '--format=posix', library])
-    return {line.split()[0].split('@')[0]: line.split()[1] for line in out.splitlines()}
+    names = [line.split() for line in out.splitlines()]
+    return {name[0].split('@')[0]: name[1] for name in names if name[1] != 'A'}  # A: the version itself
 
 
 def linker_names():
-    for name in ('mpifort', 'mpifort_abi'):
+    for name in ('postern-mpifort', 'postern-mpifort_abi'):
         shown = symbols(BUILD / f'mpifort/lib{name}.so.1')
         for interface in ('mpif', 'mpi', 'f08'):
             wanted = table.linker_names(PROCEDURES, interface)
