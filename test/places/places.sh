@@ -9,8 +9,11 @@
 set -eu
 # shellcheck source=test/tap.sh
 . "$(dirname "$0")/../tap.sh"
-kind=$1 mpiexec=$2 refuse=$3 portals=$4 mpi=$5 rwapi=$6 dp=$7
-here=$PWD
+kind=$1 here=$PWD
+shift
+mapfile -t programs < <(realpath "$@") # cases go to other folders
+mpiexec=${programs[0]} refuse=${programs[1]} portals=${programs[2]} mpi=${programs[3]}
+rwapi=${programs[4]} dp=${programs[5]}
 dir=$(mktemp -d "$here/places-XXXXXX")
 trap 'cd "$here"; rm -rf "$dir"' EXIT
 export LC_ALL=C # the system's words for errors
