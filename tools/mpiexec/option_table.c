@@ -201,13 +201,14 @@ static bool set_export(struct parser *parser, const struct option *row, char **v
 
 /* ---- hosts ----------------------------------------------------------------------------------- */
 
+/* `why`: what -EINVAL means, or NULL. */
 static bool fail_hosts(struct parser *parser, const char *what, int err,
 		       const struct hosts_error *why)
 {
 	char text[700];
 
 	snprintf(text, sizeof(text), "%.200s: %s", what,
-		 err == -EINVAL ? why->text : strerror(-err));
+		 err == -EINVAL && why ? why->text : strerror(-err));
 	return option_fail(parser, text, NULL);
 }
 

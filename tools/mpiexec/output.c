@@ -219,9 +219,11 @@ static void put_line(struct source *source, const char *line, size_t len)
 {
 	char label[16];
 
-	if (labels)
-		sink_put(source->sink, label,
-			 (size_t)snprintf(label, sizeof(label), "[%d] ", source->rank));
+	if (labels) {
+		int n = snprintf(label, sizeof(label), "[%d] ", source->rank);
+
+		sink_put(source->sink, label, (size_t)n);
+	}
 	sink_put(source->sink, line, len);
 	if (labels && line[len - 1] != '\n')
 		sink_put(source->sink, "\n", 1);
