@@ -24,7 +24,7 @@
 
 /* In the order in which they are tried. */
 static const struct rt_backend *const backends[] = {
-	[BASE_LAUNCHER_PMIX - BASE_LAUNCHER_PMIX] = &rt_pmix_backend,
+	[0] = &rt_pmix_backend,
 	[BASE_LAUNCHER_PMI2 - BASE_LAUNCHER_PMIX] = &rt_pmi2_backend,
 	[BASE_LAUNCHER_PMI1 - BASE_LAUNCHER_PMIX] = &rt_pmi1_backend,
 };

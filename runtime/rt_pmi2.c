@@ -39,13 +39,13 @@ static int pmi2_request(struct rt_pmi2 *pmi, const char *doing, const struct pmi
 {
 	int n, err;
 
+	*answer = (struct pmi2_msg){ .present = 0 };
 	if (pmi->link.error)
 		return pmi->link.error;
 	n = pmi2_encode(ask, pmi->link.out, PMI2_MESSAGE_MAX);
 	err = n < 0 ? n : rt_link_send(&pmi->link, pmi->link.out, (size_t)n, pmi->link.timeout_ms);
 	if (err)
 		return rt_link_broken(&pmi->link, doing, err);
-	*answer = (struct pmi2_msg){ .present = 0 };
 	err = block_for(pmi, doing, kind, answer);
 	if (err || !pmi2_has(answer, PMI2_RC) || !answer->num[PMI2_RC])
 		return err;
@@ -94,7 +94,8 @@ static int ask_jobid(struct rt_pmi2 *pmi)
 	if (id.len > RT_PMI2_JOBID_MAX)
 		return rt_link_bad_answer(&pmi->link, "PMI-2", "asking for the job's name", id.ptr,
 					  id.len);
-	memcpy(pmi->jobid, id.ptr, id.len);
+	if (id.len)
+		memcpy(pmi->jobid, id.ptr, id.len);
 	pmi->jobid[id.len] = '\0';
 	return 0;
 }

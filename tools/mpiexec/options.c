@@ -354,8 +354,10 @@ int options_own_env(struct settings *own)
 		char *name = equals ? strndup(environ[i], (size_t)(equals - environ[i])) : NULL;
 		char *value = name ? strdup(equals + 1) : NULL;
 
-		if (equals && !value)
+		if (equals && !value) {
+			free(name);
 			return -ENOMEM;
+		}
 		if (equals)
 			own->all[own->n++] = (struct setting){ name, value };
 	}

@@ -457,8 +457,8 @@ static int file_open(struct source *source, const char *pattern)
 
 int output_open(int rank)
 {
-	for (int i = 0; i < 2; i++) {
-		struct source *source = sources ? &sources[rank * 2 + i] : NULL;
+	for (int i = 0; i < 2 && sources; i++) {
+		struct source *source = &sources[rank * 2 + i];
 
 		if (!patterns[i] || (i && pipes.one))
 			continue;
