@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "base/cpu.h"
 #include "base/log.h"
 #include "runtime/pmi1_wire.h"
 #include "runtime/pmi2_wire.h"
@@ -48,21 +48,13 @@ void rt_link_release(struct rt_link *link)
 	link->out = NULL;
 }
 
-static long now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 bool rt_link_lock_to_end(struct rt_link *link)
 {
-	long until = now_ms() + END_LOCK_MS;
+	uint64_t until = base_now_ms() + END_LOCK_MS;
 
 	/* not pthread_mutex_timedlock, whose clock may be set */
 	while (pthread_mutex_trylock(&link->call)) {
-		if (now_ms() >= until)
+		if (base_now_ms() >= until)
 			return false;
 		poll(NULL, 0, 1);
 	}
@@ -135,13 +127,14 @@ static int wait_for(const struct rt_link *link, short events, long *left)
 	struct pollfd wait = { .fd = link->fd, .events = events };
 
 	while (*left) {
-		long start = now_ms(), most = *left < 0 ? -1 : smaller_number(*left, LOOK_MS);
+		long start = (long)base_now_ms(),
+		     most = *left < 0 ? -1 : smaller_number(*left, LOOK_MS);
 		int n = poll(&wait, 1, (int)most);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (*left > 0)
-			*left -= smaller_number(now_ms() - start, most);
+			*left -= smaller_number((long)base_now_ms() - start, most);
 		if (n > 0)
 			return 0;
 	}
