@@ -30,6 +30,8 @@ struct nal_job {
 	size_t secret_len;           /* 0: there is no secret */
 };
 
+#define NAL_IDLE_ASLEEP UINT32_MAX /* for `idle` of nal_ops */
+
 /*
  * An interface has one host NAL, which is shared memory, and any number of network NALs. The
  * host provides the lock, the doorbell, the waiting, and messages to this process itself. A
@@ -124,7 +126,6 @@ struct nal_ops {
 	 * between, for threads that want it or to wake them. It may also sleep until something
 	 * arrives or `deadline_ns` (CLOCK_MONOTONIC) passes. True: it has released the lock.
 	 * NAL_IDLE_ASLEEP: sleep without polling first. */
-#define NAL_IDLE_ASLEEP UINT32_MAX
 	bool (*idle)(struct ptl_ni *ni, unsigned int idle, uint64_t deadline_ns);
 
 	/* Host. The lock's holder `token` is another process that has held it for a while.
