@@ -8,11 +8,11 @@
  * it: some process needs the core. The wait then yields for a while before it sleeps.
  */
 #define _GNU_SOURCE
-#include <sched.h>
 #include <stdio.h>
 
 #include "base/config.h"
 #include "base/cpu.h"
+#include "base/yield.h"
 #include "nal/shm/shm.h"
 
 #define SLEEP_MOST_NS 250000000ull
@@ -200,7 +200,8 @@ static bool yield_some(struct shm *s, uint64_t now, uint64_t deadline, bool *lef
 			return false;
 		}
 	}
-	while (w->late < LATE_YIELDS && now - w->since < YIELDS_NS && now < deadline) {
+	while (w->late < LATE_YIELDS && now - w->since < YIELDS_NS && now < deadline &&
+	       base_yield_helps()) {
 		uint64_t before = now;
 
 		w->yields++;
@@ -208,12 +209,12 @@ static bool yield_some(struct shm *s, uint64_t now, uint64_t deadline, bool *lef
 		if (*left) {
 			w->outside--;
 			ptl_leave(s->ni);
-			sched_yield();
+			base_yield();
 			ptl_lock(s->ni);
 			w->late += base_now_ns() - before > LATE_NS;
 			return true;
 		}
-		sched_yield();
+		base_yield();
 		if (ptl_lock_contended(s->ni->view.r))
 			w->outside = OUTSIDE;
 		if (something(s))

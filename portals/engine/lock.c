@@ -8,7 +8,6 @@
 
 #include <limits.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "base/barrier.h"
 #include "base/config.h"
 #include "base/cpu.h"
+#include "base/yield.h"
 #include "nal/nal.h"
 #include "portals/engine/ni.h"
 
@@ -316,7 +316,8 @@ static bool take_soon(struct ptl_region *r)
 			base_cpu_relax();
 		}
 		if (base_now_ns() - since >= SPIN_NS) {
-			sched_yield();
+			if (!base_yield())
+				return false;
 			yields++;
 		}
 	}

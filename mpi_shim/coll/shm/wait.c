@@ -13,12 +13,12 @@
  * patience.
  */
 #include <portals3_ext.h>
-#include <sched.h>
 #include <string.h>
 
 #include "base/barrier.h"
 #include "base/config.h"
 #include "base/cpu.h"
+#include "base/yield.h"
 #include "mpi_shim/coll/calls.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/coll/shm/shmcoll_impl.h"
@@ -48,7 +48,7 @@ static bool from_portals(const struct mpi_shmcoll *h, const _Atomic uint64_t *wo
 static bool poll_word(const struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	if (!h->spin) {
-		sched_yield();
+		base_yield();
 		return word_reached(word, least);
 	}
 	for (int i = 0; i < POLLS; i++) {
@@ -86,7 +86,7 @@ static bool be_patient(const struct mpi_shmcoll *h, const _Atomic uint64_t *word
 		now = base_now_ns();
 		if (!*since)
 			*since = now;
-		if (now - *since >= h->patience_ns)
+		if (now - *since >= h->patience_ns || (!h->spin && !base_yield_helps()))
 			return word_reached(word, least);
 	}
 }
