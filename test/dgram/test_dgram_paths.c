@@ -181,6 +181,58 @@ static void two_streams_share_a_link(void **state)
 	}
 }
 
+/* ---- round trips longer than the first time-out ---------------------------------------------- */
+
+#define READS      16u
+#define READ_BYTES 33000u
+
+/* Send as many long messages at once as an MX program reads; how long all of them took. */
+static uint64_t time_of_reads(void)
+{
+	uint64_t begin = sim_now(p.s);
+
+	for (uint32_t i = 0; i < READS; i++)
+		assert_int_equal(pair_send(&p, 0, 1, READ_BYTES), 0);
+	pair_until(&p, &p.told[0].sent, p.told[0].sent + READS);
+	return sim_now(p.s) - begin;
+}
+
+/* Nothing is known of the path but that a packet is unanswered when its timer ends. */
+static void a_long_path_is_learnt(void **state)
+{
+	static const struct path paths[] = {
+		{ .rate = GBIT, .round_trip_ns = 120 * MS, .queue = 1 << 20 },
+		{ .rate = 4 * MBIT, .round_trip_ns = 120 * MS, .queue = 1 << 20 },
+		{ .rate = GBIT, .round_trip_ns = 200 * MS, .queue = 1 << 20 },
+		{ .rate = 4 * MBIT, .round_trip_ns = 200 * MS, .queue = 64 << 10 },
+		{ .rate = 100 * MBIT, .round_trip_ns = 700 * MS, .queue = 1 << 20 },
+		{ .rate = 100 * MBIT, .round_trip_ns = 1600 * MS, .queue = 1 << 20 },
+		{ .rate = 100 * MBIT, .round_trip_ns = 200 * MS, .queue = 1 << 20, .loss = 10 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		uint64_t rtt = paths[i].round_trip_ns;
+		uint64_t wire = 8ull * READS * READ_BYTES * SECOND / paths[i].rate;
+		uint64_t first, later, spurious;
+
+		lay(&paths[i]);
+		first = time_of_reads();
+		spurious = pair_stats(&p, 0).spurious;
+		later = time_of_reads();
+		print_message("# path %zu: %u and %u thousandths of a round trip, %u packets too "
+			      "early, then %u\n",
+			      i, (unsigned int)(1000 * first / rtt),
+			      (unsigned int)(1000 * later / rtt), (unsigned int)spurious,
+			      (unsigned int)(pair_stats(&p, 0).spurious - spurious));
+		assert_in_range(first, 3 * rtt / 2, 20 * rtt + 2 * wire);
+		assert_in_range(later, rtt, 15 * rtt + 2 * wire);
+		if (!paths[i].loss)
+			assert_in_range(pair_stats(&p, 0).spurious - spurious, 0, 8);
+		pair_end(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +241,7 @@ int main(void)
 		cmocka_unit_test(a_short_queue_is_not_flooded),
 		cmocka_unit_test(a_long_queue_is_not_filled),
 		cmocka_unit_test(two_streams_share_a_link),
+		cmocka_unit_test(a_long_path_is_learnt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

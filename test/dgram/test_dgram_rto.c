@@ -162,6 +162,28 @@ static uint64_t until_next(void)
 	return now - before;
 }
 
+/* A packet that the network holds. */
+struct kept {
+	uint8_t bytes[ROOM];
+	size_t len;
+};
+
+/* The one packet that A has sent. */
+static void keep(struct kept *k)
+{
+	assert_int_equal(a.packets, 1);
+	k->len = a.packet[0].len;
+	memcpy(k->bytes, a.packet[0].bytes, k->len);
+}
+
+/* It arrives now, and nothing that was sent after it. */
+static void arrives_late(const struct kept *k)
+{
+	a.packets = 1;
+	a.packet[0].len = k->len;
+	memcpy(a.packet[0].bytes, k->bytes, k->len);
+}
+
 static void begin_side(struct side *s, uint64_t number, struct dgram_cfg cfg)
 {
 	static const struct dgram_ops ops = { .room = room,
@@ -316,27 +338,62 @@ static void what_was_sent_again_is_measured_by_itself(void **state)
 	is(50 * MS, 18750 * US, 125 * MS);
 }
 
-/* An acknowledgement of a packet that was taken for lost measures nothing. */
-static void what_was_taken_for_lost_is_not_measured(void **state)
+/* The number of a packet is its own, so it measures even if it was taken for lost before. */
+static void what_was_taken_for_lost_is_measured(void **state)
 {
-	uint8_t first[ROOM];
-	size_t len;
+	struct kept first;
+	uint64_t waited, rtt;
 
 	(void)state;
 	begin(20 * MS, 1000 * MS);
 	round_trip(50 * MS);
 	message();
-	assert_int_equal(a.packets, 1);
-	len = a.packet[0].len;
-	memcpy(first, a.packet[0].bytes, len);
-	until_next();
+	keep(&first);
+	waited = until_next();
+	assert_in_range(waited, 100 * MS, 101 * MS);
 	/* the first one arrives, late, and not what was sent after it */
-	a.packets = 1;
-	a.packet[0].len = len;
-	memcpy(a.packet[0].bytes, first, len);
+	arrives_late(&first);
 	round_trip(30 * MS);
 	assert_int_equal(a.sent, 2);
-	is(50 * MS, 25 * MS, 150 * MS);
+	rtt = waited + 30 * MS;
+	is(50 * MS - 6250 * US + rtt / 8, 18750 * US + (rtt - 50 * MS) / 4,
+	   50 * MS - 6250 * US + rtt / 8 + 4 * (18750 * US + (rtt - 50 * MS) / 4));
+}
+
+/* A round trip longer than the first time-out: each packet is sent again before its
+ * acknowledgement can be there, and still the first acknowledgement ends that. */
+static void long_round_trips_are_measured(void **state)
+{
+	struct kept first;
+	uint64_t waited = 0;
+
+	(void)state;
+	begin(20 * MS, 1000 * MS);
+	keep(&first);
+	while (waited < 200 * MS)
+		waited += until_next();
+	arrives_late(&first);
+	round_trip(20 * MS);
+	assert_int_equal(a.sent, 1);
+	waited += 20 * MS;
+	is(waited, waited / 2, dgram_min64(3 * waited, 1000 * MS));
+	/* nothing more is sent too early but what acknowledges the other side's packet */
+	now += ack_delay;
+	run(&a);
+	message();
+	assert_true(until_next() > waited);
+}
+
+/* 2.5: the bound on the time-out is above the round trip, or every packet would be sent twice. */
+static void the_bound_is_above_the_round_trip(void **state)
+{
+	(void)state;
+	begin(20 * MS, 900 * MS);
+	round_trip(1500 * MS);
+	is(1500 * MS, 750 * MS, 3000 * MS);
+	message();
+	assert_int_equal(until_next(), 3000 * MS);
+	assert_int_equal(until_next(), 3000 * MS);
 }
 
 int main(void)
@@ -348,7 +405,9 @@ int main(void)
 		TEST(even_round_trips_leave_some_time),
 		TEST(time_outs_double),
 		TEST(what_was_sent_again_is_measured_by_itself),
-		TEST(what_was_taken_for_lost_is_not_measured),
+		TEST(what_was_taken_for_lost_is_measured),
+		TEST(long_round_trips_are_measured),
+		TEST(the_bound_is_above_the_round_trip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

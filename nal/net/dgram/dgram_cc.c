@@ -63,6 +63,7 @@ void dgram_cc_open(struct dgram *m, struct dgram_rec *r)
 	r->cwnd = first_window(m, r);
 	r->ssthresh = UINT32_MAX;
 	c->recovery = c->round = 0;
+	c->undo = 0;
 	c->least_rtt[0] = c->least_rtt[1] = UINT64_MAX;
 	c->rate_since = m->now;
 	c->rate_bytes = c->rate_best[0] = c->rate_best[1] = 0;
@@ -194,6 +195,7 @@ void dgram_cc_lost(struct dgram *m, struct dgram_rec *r, uint64_t pn)
 	if (pn < c->recovery || !congested(r))
 		return;
 	c->recovery = r->tx_pn;
+	c->undo = 0;
 	c->calm = 0;
 	/* a queue that cannot be seen is short, and leaves no room for delays by processors */
 	r->ssthresh =
@@ -207,10 +209,24 @@ void dgram_cc_timeout(struct dgram *m, struct dgram_rec *r)
 
 	(void)m;
 	/* RFC 5681 section 3.1, equation 4: only the first of several in a row */
-	if (c->backoff <= 1)
+	if (c->backoff <= 1) {
+		c->undo = r->ssthresh;
 		r->ssthresh = bytes_carried(r, r->min_rtt, c->flight_bytes / 2);
+	}
 	r->cwnd = r->mtu; /* the loss window */
 	c->recovery = r->tx_pn;
+}
+
+/* RFC 4015 section 3.2: the time-out was too early, so its answer to congestion was none. The
+ * window itself stays short, and grows again by slow start. */
+void dgram_cc_not_lost(struct dgram_rec *r, uint64_t pn)
+{
+	struct dgram_conn *c = r->conn;
+
+	if (pn >= c->recovery)
+		return;
+	r->ssthresh = (uint32_t)dgram_max64(r->ssthresh, c->undo);
+	c->undo = 0;
 }
 
 /* RFC 2861 section 3.1: halve the window for every time-out without use. */

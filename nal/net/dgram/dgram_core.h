@@ -127,11 +127,13 @@ enum dgram_sent_state {
 /* A packet that asks for acknowledgement, and its contents. */
 struct dgram_sent {
 	uint64_t pn;
-	uint64_t at; /* time when sent, or when taken for lost */
+	uint64_t at;      /* when sent */
+	uint64_t lost_at; /* when taken for lost */
 	uint32_t bytes;
 	uint8_t state; /* enum dgram_sent_state */
 	bool probe;    /* probes the path MTU: its loss says nothing about congestion */
 	uint16_t msgs, ctls;
+	bool by_timer; /* taken for lost as nothing arrived, not as later ones did */
 	uint32_t data_len;
 	uint32_t msg, ctl; /* number of the first */
 	struct dgram_msg *data;
@@ -202,6 +204,7 @@ struct dgram_conn {
 	uint32_t backoff;       /* time-outs in a row; 1: a tail-loss probe is out */
 	uint32_t probes;        /* packets that may be sent beyond the window */
 	uint64_t recovery;      /* losses of packets before this one were answered */
+	uint32_t undo; /* ssthresh before the last time-outs; 0: there is nothing to undo */
 	uint64_t rate_since, rate_bytes; /* bytes acknowledged since then, to measure the rate */
 	uint64_t rate_best[2];           /* best of the last round trips; of those before them */
 	uint32_t rate_rounds;
@@ -501,6 +504,8 @@ void dgram_cc_acked(struct dgram *m, struct dgram_rec *r, uint64_t pn, uint32_t 
 void dgram_cc_rate(struct dgram *m, struct dgram_rec *r);
 void dgram_cc_lost(struct dgram *m, struct dgram_rec *r, uint64_t pn);
 void dgram_cc_timeout(struct dgram *m, struct dgram_rec *r);
+/* A packet has arrived that a timer took for lost. */
+void dgram_cc_not_lost(struct dgram_rec *r, uint64_t pn);
 void dgram_cc_idle(struct dgram *m, struct dgram_rec *r);
 /* Packets have become longer. */
 void dgram_cc_longer(struct dgram *m, struct dgram_rec *r);

@@ -29,12 +29,20 @@ static void forget_packet(struct dgram *m, struct dgram_sent *s)
 	s->state = DGRAM_SENT_NONE;
 }
 
+/* How long packets taken for lost are kept. After time-outs, or as long as nothing was measured,
+ * the round trip may be much longer than what is known of it. */
+static uint64_t kept_for(const struct dgram *m, const struct dgram_rec *r)
+{
+	return r->srtt && !r->conn->backoff ? 2 * r->srtt + m->cfg.ack_delay_ns : m->cfg.dead_ns;
+}
+
 /* Move past the oldest packets that need no tracking. Packets taken for lost are kept for
- * about a round trip: if one of them arrives after all, the network reorders packets. */
+ * about a round trip: if one of them arrives after all, the network reorders packets, or the
+ * round trip takes longer than the timer. */
 static void trim(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
-	uint64_t keep = 2 * r->srtt + m->cfg.ack_delay_ns;
+	uint64_t keep = kept_for(m, r);
 
 	for (; c->oldest < r->tx_pn; c->oldest++) {
 		struct dgram_sent *s = at_pn(c, c->oldest);
@@ -42,7 +50,7 @@ static void trim(struct dgram *m, struct dgram_rec *r)
 		if (!s)
 			continue;
 		if (s->state == DGRAM_SENT_FLIGHT ||
-		    (m->now - s->at < keep && r->tx_pn - c->oldest < DGRAM_WINDOW / 2))
+		    (m->now - s->lost_at < keep && r->tx_pn - c->oldest < DGRAM_WINDOW / 2))
 			return;
 		forget_packet(m, s);
 	}
@@ -130,10 +138,11 @@ uint64_t dgram_rto(const struct dgram *m, const struct dgram_rec *r)
 {
 	if (!r->srtt)
 		return m->cfg.rto_start_ns;
-	/* RFC 6298 sections 2.3 to 2.5; the acknowledgement may be delayed, too */
+	/* RFC 6298 sections 2.3 to 2.5; the acknowledgement may be delayed, too. The bound must
+	 * not fall below the round trip, or every packet would be sent again. */
 	return dgram_min64(dgram_max64(r->srtt + dgram_max64(4 * r->rttvar, m->cfg.ack_delay_ns),
 				       m->cfg.rto_min_ns),
-			   m->cfg.rto_max_ns);
+			   dgram_max64(m->cfg.rto_max_ns, 2 * r->srtt));
 }
 
 /* RFC 8985 section 7.2 */
@@ -184,13 +193,15 @@ static void no_longer_in_flight(struct dgram_conn *c, const struct dgram_sent *s
 }
 
 /* Take a packet for lost: its contents are to be sent again. */
-static void take_packet_for_lost(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
+static void take_packet_for_lost(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s,
+				 bool by_timer)
 {
 	struct dgram_conn *c = r->conn;
 
 	no_longer_in_flight(c, s);
 	s->state = DGRAM_SENT_LOST;
-	s->at = m->now;
+	s->lost_at = m->now;
+	s->by_timer = by_timer;
 	m->stats.lost_packets++;
 	r->lost_packets++;
 	if (s->probe) {
@@ -232,7 +243,7 @@ static void detect(struct dgram *m, struct dgram_rec *r)
 		if (by <= m->now || (!c->reordered && c->newest_acked >= pn + 3)) {
 			bool probe = s->probe;
 
-			take_packet_for_lost(m, r, s);
+			take_packet_for_lost(m, r, s, false);
 			if (!probe) {
 				dgram_cc_lost(m, r, pn);
 				dgram_mtu_overtaken(m, r, s->bytes);
@@ -272,6 +283,9 @@ static void sent_arrived(struct dgram *m, struct dgram_rec *r, struct dgram_sent
 			dgram_mtu_seen(m, r, s->bytes, true);
 			dgram_cc_acked(m, r, s->pn, s->bytes);
 		}
+	} else if (s->by_timer) {
+		m->stats.spurious++;
+		dgram_cc_not_lost(r, s->pn);
 	} else {
 		m->stats.spurious++;
 		c->reordered = true;
@@ -317,8 +331,10 @@ void dgram_acked(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 		dgram_msg_delivered(m, r, f->number);
 		c->persists = 0;
 	}
+	/* also one taken for lost, as no other packet has its number: where a round trip takes
+	 * longer than the timer nothing else would ever be measured */
 	s = at_pn(c, newest);
-	if (s && s->state == DGRAM_SENT_FLIGHT)
+	if (s)
 		measure(m, r, m->now - s->at, (uint64_t)f->delay_us * DGRAM_US);
 	c->newest_acked = dgram_max64(c->newest_acked, newest);
 	for (uint64_t pn = dgram_max64(base, c->oldest); pn <= newest; pn++) {
@@ -352,12 +368,13 @@ static uint64_t timeout_at(const struct dgram *m, const struct dgram_rec *r)
 {
 	const struct dgram_conn *c = r->conn;
 	uint32_t doubled = c->backoff > 1 ? c->backoff - 1 : 0;
+	uint64_t rto = dgram_rto(m, r);
 
 	if (!c->backoff)
 		return c->last_at + probe_after(m, r);
 	/* RFC 6298 section 5.5 */
-	return c->last_at +
-	       dgram_min64(dgram_rto(m, r) << (doubled < 16 ? doubled : 16), m->cfg.rto_max_ns);
+	return c->last_at + dgram_min64(rto << (doubled < 16 ? doubled : 16),
+					dgram_max64(rto, m->cfg.rto_max_ns));
 }
 
 uint64_t dgram_loss_due(const struct dgram *m, const struct dgram_rec *r)
@@ -395,7 +412,7 @@ static void tail_probe(struct dgram *m, struct dgram_rec *r)
 	c->probes = 1;
 	c->last_at = m->now;
 	if (s)
-		take_packet_for_lost(m, r, s);
+		take_packet_for_lost(m, r, s, true);
 	/* it may hold nothing that is to be sent again */
 	c->ping = !s || !(s->msgs || s->ctls || (s->data && s->data->asked));
 }
@@ -411,7 +428,7 @@ static void timed_out(struct dgram *m, struct dgram_rec *r)
 		struct dgram_sent *s = at_pn(c, pn);
 
 		if (s && s->state == DGRAM_SENT_FLIGHT)
-			take_packet_for_lost(m, r, s);
+			take_packet_for_lost(m, r, s, true);
 	}
 	c->loss_at = NET_NEVER;
 	c->backoff++;
