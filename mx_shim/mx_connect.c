@@ -187,13 +187,19 @@ static void check_partner(struct mxs_partner *p, const struct mxs_record *record
 	mxs_queue_run(p);
 }
 
-static void probe_answered(struct mxs_request *probe, const struct mxs_record *record, bool good)
+/* `heard`: its process has answered, whatever it said. */
+static void probe_answered(struct mxs_request *probe, const struct mxs_record *record, bool good,
+			   bool heard)
 {
+	struct mxs_endpoint *ep = probe->ep;
+	const bool of_holder = !probe->owner && !probe->partner;
 	struct mxs_request *r = owner_of(probe);
 	struct mxs_partner *p = probe->partner;
 	ptl_process_id_t from = probe->to;
 
 	mxs_doom(probe, MX_STATUS_CANCELLED);
+	if (of_holder)
+		mxs_holder_answered(ep, from, heard);
 	if (p)
 		check_partner(p, record, good);
 	if (!r)
@@ -219,14 +225,15 @@ void mxs_probe_event(struct mxs_request *probe, const ptl_event_t *ev)
 		return;
 	good = ev->ni_fail_type == PTL_NI_OK &&
 	       mxs_record_decode(probe->record, (size_t)ev->mlength, &record);
-	probe_answered(probe, &record, good);
+	probe_answered(probe, &record, good, ev->ni_fail_type == PTL_NI_OK);
 }
 
 void mxs_probe_lost(struct mxs_request *probe)
 {
 	struct mxs_record none = { 0 };
 
-	probe_answered(probe, &none, false);
+	/* a silent process may be stopped */
+	probe_answered(probe, &none, false, true);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */

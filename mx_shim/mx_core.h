@@ -219,6 +219,14 @@ struct mxs_block {
 	ptl_handle_md_t md;
 };
 
+/* A process that has been given tickets and has not used them yet. */
+struct mxs_holder {
+	ptl_process_id_t id;
+	uint32_t count;
+	uint64_t checked_ms; /* when it took the last one, or was known to live */
+	bool asked;          /* whether it lives */
+};
+
 struct mxs_endpoint {
 	pthread_mutex_t lock;
 	uint32_t slot;
@@ -244,7 +252,9 @@ struct mxs_endpoint {
 	uint32_t blocks;
 	unsigned char record[MXS_RECORD_BYTES], ticket_record[MXS_RECORD_BYTES];
 	unsigned char no_slots[MXS_RECORD_BYTES], bad_key[MXS_RECORD_BYTES];
-	uint32_t tickets;           /* slots that those who ask by id may have in addition */
+	uint32_t tickets; /* slots that those who ask by id may have in addition */
+	struct mxs_holder *holder;
+	uint32_t holders, holders_room;
 	char data_tag, control_tag; /* their addresses are user_ptr of descriptors */
 	uint32_t room;              /* events of eq[1] that are not reserved */
 
@@ -445,6 +455,11 @@ bool mxs_credit_withheld(const struct mxs_endpoint *ep, uint32_t bytes);
 void mxs_records_make(struct mxs_endpoint *ep);
 /* Exposes slots that have become free to those who ask by id. */
 void mxs_tickets_give(struct mxs_endpoint *ep);
+/* A process takes a ticket. */
+void mxs_ticket_taken(struct mxs_endpoint *ep, ptl_process_id_t by);
+/* A process that holds tickets has been asked whether it lives. */
+void mxs_holder_answered(struct mxs_endpoint *ep, ptl_process_id_t id, bool lives);
+void mxs_holders_tick(struct mxs_endpoint *ep, uint64_t now);
 
 /* ---- sends: mx_send.c ------------------------------------------------------------------------ */
 

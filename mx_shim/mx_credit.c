@@ -10,7 +10,8 @@
  *               64 more: 2 messages, 4 KiB; all others are late: a ticket for each message
  *
  * A ticket whose message has come is exposed again. Partners ask for one with a message in hand, so
- * no idle partner keeps any.
+ * no idle partner keeps any. One that is killed before it sends does: so it is known which process
+ * has taken how many, and one that keeps some for long is asked whether it lives.
  *
  * Blocks for a share are attached before the partner is told. A block takes 32 KiB at least before
  * it has no room for one more message. Both counters only grow; they are told at half a share. A
@@ -25,7 +26,8 @@
 #define KEEP_MOST    (UINT64_C(64) << 20) /* bytes that wait without holding credit back */
 #define FULL_SHARES  8u
 #define FAR_PARTNERS 64u
-#define SMALL_SHARES 64u /* partners with a newcomer's share for good */
+#define SMALL_SHARES 64u  /* partners with a newcomer's share for good */
+#define HOLDER_MS    500u /* how long a process keeps tickets before it is asked */
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
@@ -92,11 +94,85 @@ static void learn_credit(struct mxs_partner *p)
 		mxs_list_append(&p->ep->credit_due, &p->due);
 }
 
+/* ---- who holds tickets ----------------------------------------------------------------------- */
+
+static struct mxs_holder *find_holder(struct mxs_endpoint *ep, ptl_process_id_t id)
+{
+	for (uint32_t i = 0; i < ep->holders; i++)
+		if (ep->holder[i].id.nid == id.nid && ep->holder[i].id.pid == id.pid)
+			return &ep->holder[i];
+	return NULL;
+}
+
+static void forget_holder(struct mxs_endpoint *ep, struct mxs_holder *h)
+{
+	*h = ep->holder[--ep->holders];
+}
+
+void mxs_ticket_taken(struct mxs_endpoint *ep, ptl_process_id_t by)
+{
+	struct mxs_holder *h = find_holder(ep, by);
+
+	if (!h && ep->holders == ep->holders_room) {
+		uint32_t room = ep->holders_room ? 2 * ep->holders_room : 16;
+		struct mxs_holder *more = realloc(ep->holder, room * sizeof(*more));
+
+		if (!more) /* its ticket is lost if it is killed */
+			return;
+		ep->holder = more;
+		ep->holders_room = room;
+	}
+	if (!h) {
+		h = &ep->holder[ep->holders++];
+		*h = (struct mxs_holder){ .id = by };
+	}
+	h->count++;
+	h->checked_ms = mxs_now_ms();
+}
+
+/* A message has come that a ticket, or a newcomer's slot, was for. */
+static void ticket_used(struct mxs_endpoint *ep, ptl_process_id_t by)
+{
+	struct mxs_holder *h = find_holder(ep, by);
+
+	if (h && !--h->count)
+		forget_holder(ep, h);
+}
+
+void mxs_holder_answered(struct mxs_endpoint *ep, ptl_process_id_t id, bool lives)
+{
+	struct mxs_holder *h = find_holder(ep, id);
+
+	if (!h)
+		return;
+	h->asked = false;
+	h->checked_ms = mxs_now_ms();
+	if (lives)
+		return;
+	ep->tickets += h->count;
+	forget_holder(ep, h);
+}
+
+void mxs_holders_tick(struct mxs_endpoint *ep, uint64_t now)
+{
+	for (uint32_t i = 0; i < ep->holders; i++) {
+		struct mxs_holder *h = &ep->holder[i];
+
+		/* no endpoint has to have the id: any answer is one of the process */
+		if (!h->asked && now - h->checked_ms >= HOLDER_MS)
+			h->asked = mxs_ask(ep, NULL, h->id, mxs_ask_bits(MXS_ASK_LIFE, 0, 0), NULL);
+	}
+}
+
+/* ---- what has come --------------------------------------------------------------------------- */
+
 void mxs_credit_message(struct mxs_partner *p)
 {
 	p->got_slots++;
-	if (!p->met || !p->share_slots)
+	if (!p->met || !p->share_slots) {
 		p->ep->tickets++;
+		ticket_used(p->ep, p->id);
+	}
 	if (!p->met) {
 		p->met = true;
 		learn_credit(p);
@@ -183,9 +259,11 @@ void mxs_tickets_give(struct mxs_endpoint *ep)
 		.start = ep->ticket_record,
 		.length = MXS_RECORD_BYTES,
 		.threshold = (int)ep->tickets,
+		/* the beginning of a read comes before the message that the ticket is for */
 		.options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE |
-			   PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE,
-		.eq_handle = PTL_EQ_NONE,
+			   PTL_MD_EVENT_END_DISABLE,
+		.user_ptr = &ep->data_tag,
+		.eq_handle = ep->eq[0],
 	};
 	int i = 0;
 

@@ -343,6 +343,8 @@ static void destroy_endpoint(struct mxs_endpoint *ep)
 	mxs_partners_free(ep);
 	free(ep->answers);
 	ep->answers = NULL;
+	free(ep->holder);
+	ep->holder = NULL;
 	free(ep->gather);
 	ep->gather = NULL;
 	mx_seen_close(ep->seen);
@@ -452,6 +454,7 @@ static void reset_lists(struct mxs_endpoint *ep)
 	ep->kept_bytes = 0;
 	ep->copies = 0;
 	ep->newcomers = ep->shares = ep->nanswers = ep->answers_room = 0;
+	ep->holders = ep->holders_room = 0;
 	ep->timeout_ms = ep->timed = 0;
 	ep->room = MXS_OWN_EVENTS - MXS_CONTROL_EVENTS;
 	ep->queues_due = false;

@@ -43,7 +43,8 @@ static int take_arrival(const ptl_arrival_t *put)
 	    h.to_tag != (ep->tag & MXS_TAG_LOW))
 		return 0;
 	p = mxs_partner_find(ep, put->initiator, h.eid, h.tag);
-	if (!p || (h.kind != MXS_PULL && p->life != h.life))
+	/* that its sender has taken a ticket for it may stand in the queue */
+	if (!p || !p->met || !p->share_slots || (h.kind != MXS_PULL && p->life != h.life))
 		return 0;
 	r = mxs_posted_match(ep, put->match_bits);
 	if (!r)
@@ -63,6 +64,10 @@ static void data_event(struct mxs_endpoint *ep, const ptl_event_t *ev)
 
 	if (ev->type == PTL_EVENT_UNLINK) {
 		mxs_block_unlinked(ep, ev->md_handle);
+		return;
+	}
+	if (ev->type == PTL_EVENT_GET_START) {
+		mxs_ticket_taken(ep, ev->initiator);
 		return;
 	}
 	if (ev->type != PTL_EVENT_PUT_END || ev->ni_fail_type != PTL_NI_OK)
@@ -168,6 +173,8 @@ void mxs_tick(struct mxs_endpoint *ep)
 		mxs_requests_tick(ep, now);
 	mxs_connects_tick(ep, now);
 	mxs_partners_tick(ep, now);
+	if (ep->holders)
+		mxs_holders_tick(ep, now);
 	if (ep->tickets)
 		mxs_tickets_give(ep);
 	follow_up(ep);
@@ -176,7 +183,7 @@ void mxs_tick(struct mxs_endpoint *ep)
 /* Has something that takes time not been looked at for long? */
 static bool tick_is_due(const struct mxs_endpoint *ep)
 {
-	if (!ep->timed && mxs_list_empty(&ep->active))
+	if (!ep->timed && !ep->holders && mxs_list_empty(&ep->active))
 		return false;
 	return (int64_t)(mxs_now_ms() - ep->ticked_ms) >= TICK_MS;
 }

@@ -3,7 +3,8 @@
  *
  * More endpoints than a host can have connect to one, which computes, and only then send, all that
  * they may. Nothing is lost, and those that may not send at once have their turn. The crowd is
- * processes that speak the wire format (mx_wire.h) for 256 endpoints each.
+ * processes that speak the wire format (mx_wire.h) for 256 endpoints each. One of them that takes
+ * all slots and is killed keeps none.
  */
 #include <portals3.h>
 #include <portals3_ext.h>
@@ -71,9 +72,9 @@ static void wait_for_word(void)
 		_exit(0);
 }
 
-static void be_crowd(int which)
+/* Open Portals, when told to, as a process in which the target's endpoint may have partners. */
+static void join(int which, ptl_pid_t pid)
 {
-	uint32_t sent = 0;
 	int interfaces;
 
 	self = which;
@@ -81,11 +82,17 @@ static void be_crowd(int which)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	wait_for_word();
 	mxc_is(PtlInit(&interfaces), PTL_OK);
-	mxc_is(PtlNIInit(PTL_IFACE_DEFAULT, first_pid + 20 + (ptl_pid_t)which, NULL, NULL, &ni),
-	       PTL_OK);
+	mxc_is(PtlNIInit(PTL_IFACE_DEFAULT, pid, NULL, NULL, &ni), PTL_OK);
 	mxc_is(PtlGetId(ni, &target), PTL_OK);
 	target.pid = first_pid;
 	mxc_is(PtlEQAlloc(ni, 16, PTL_EQ_HANDLER_NONE, &eq), PTL_OK);
+}
+
+static void be_crowd(int which)
+{
+	uint32_t sent = 0;
+
+	join(which, first_pid + 20 + (ptl_pid_t)which);
 	for (uint32_t i = 0; i < EACH; i++)
 		read_record(mxs_ask_bits(MXS_ASK_KEY, 0, MXC_KEY), &record[i]);
 	mxc_is(write(from_crowd[1], &sent, sizeof(sent)), sizeof(sent));
@@ -114,10 +121,46 @@ static void be_crowd(int which)
 	_exit(0);
 }
 
+/* Takes every slot there is and uses none. */
+static void be_greedy(int which)
+{
+	uint32_t taken = 0;
+
+	join(which, first_pid + 40);
+	for (read_record(mxs_ask_bits(MXS_ASK_ID, 0, 0), &record[0]); record[0].slots; taken++)
+		read_record(mxs_ask_bits(MXS_ASK_ID, 0, 0), &record[0]);
+	mxc_is(write(from_crowd[1], &taken, sizeof(taken)), sizeof(taken));
+	wait_for_word();
+	pause();
+}
+
+/* Asks for a slot until it has one, and sends. */
+static void be_patient(int which)
+{
+	double end;
+
+	join(which, first_pid + 41);
+	read_record(mxs_ask_bits(MXS_ASK_ID, 0, 0), &record[0]);
+	mxc_is(write(from_crowd[1], &record[0].slots, sizeof(uint32_t)), sizeof(uint32_t));
+	wait_for_word();
+	for (end = mxc_now() + MXC_SECONDS; !record[0].slots; usleep(1000)) {
+		read_record(mxs_ask_bits(MXS_ASK_ID, 0, 0), &record[0]);
+		mxc_true(mxc_now() < end);
+	}
+	send_empty(0);
+	wait_for_word();
+	_exit(0);
+}
+
+static void tell_one(int which)
+{
+	mxc_is(write(to_crowd[which][1], "", 1), 1);
+}
+
 static void tell_crowd(void)
 {
 	for (int i = 0; i < CROWD; i++)
-		mxc_is(write(to_crowd[i][1], "", 1), 1);
+		tell_one(i);
 }
 
 /* The number that one of the crowd tells. */
@@ -175,7 +218,40 @@ static void a_crowd_may_connect_before_it_sends(void)
 	mxc_ok(mx_finalize());
 }
 
-static const struct mxc_case cases[] = { MXC_CASE(a_crowd_may_connect_before_it_sends) };
+/* Forks a child that the parent tells what to do, as number `which`. */
+static void fork_one(int which, void (*be)(int which))
+{
+	mxc_is(pipe(to_crowd[which]), 0);
+	children[which] = fork();
+	if (!children[which])
+		be(which);
+}
+
+static void slots_of_the_killed_come_back(void)
+{
+	enum { GREEDY, PATIENT };
+
+	mxc_is(pipe(from_crowd), 0);
+	fork_one(GREEDY, be_greedy);
+	fork_one(PATIENT, be_patient);
+	mxc_ok(mx_init());
+	mxc_ok(mx_open_endpoint(0, 0, MXC_KEY, NULL, 0, &mxc_ep));
+	tell_one(GREEDY);
+	mxc_true(hear_crowd() > 0);
+	tell_one(PATIENT);
+	mxc_is(hear_crowd(), 0); /* there is none left */
+	kill(children[GREEDY], SIGKILL);
+	waitpid(children[GREEDY], NULL, 0);
+	tell_one(PATIENT);
+	take(1);
+	tell_one(PATIENT);
+	waitpid(children[PATIENT], NULL, 0);
+	mxc_ok(mx_close_endpoint(mxc_ep));
+	mxc_ok(mx_finalize());
+}
+
+static const struct mxc_case cases[] = { MXC_CASE(a_crowd_may_connect_before_it_sends),
+					 MXC_CASE(slots_of_the_killed_come_back) };
 
 int main(int argc, char **argv)
 {
