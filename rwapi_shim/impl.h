@@ -40,7 +40,9 @@ enum {
 	RW_REPORTS = 4096, /* refused writes that are remembered until a call */
 	RW_SLICE_MS = 100, /* a wait looks up so often */
 	RW_ENTRIES = 6,
-	RW_CHECK_MS = 500, /* and asks its peers whether they live so often */
+	RW_CHECK_MS = 500,  /* and asks its peers whether they live so often */
+	RW_CHECKED = 8,     /* so many of them at a time */
+	RW_POLLS = 1 << 18, /* a program that polls asks after so many rounds without success */
 };
 
 /* A block of rwapi_alloc(). */
@@ -117,6 +119,10 @@ struct rw_world {
 	struct rw_peer *peer;
 	uint64_t share;
 	uint64_t held; /* short messages that are held back */
+	int lost;      /* peers that have ended or cannot be reached */
+	int reported;  /* of how many rwapi_wait() has told */
+	int checked;   /* the last one that was asked whether it lives */
+	uint64_t next_check_ms;
 	/* hash from process ids to ranks */
 	int *rank_of;
 	uint32_t rank_mask;
@@ -209,6 +215,14 @@ struct rw_checks {
 };
 void rw_checks_begin(struct rw_checks *c);
 bool rw_checks_due(struct rw_checks *c);
+/* While a program waits: ask some peers whether they live, in turn, every RW_CHECK_MS. */
+void rw_check_peers(void);
+void rw_check_sometimes(void);
+/* Have all others ended, or can none be reached? */
+static inline bool rw_is_alone(void)
+{
+	return rw.size > 1 && rw.lost == rw.size - 1;
+}
 /* The hash of rw_rank_of(). False: no memory. */
 bool rw_ranks_init(void);
 /* A failure of Portals as one of RWAPI. */

@@ -6,6 +6,7 @@
  * ends, since only so many writes are under way. The one of refused writes may: then reports are
  * lost, and the senders of these short writes do not learn that they were refused.
  */
+#include "base/log.h"
 #include "rwapi_shim/impl.h"
 
 enum { BATCH = 16 };
@@ -66,6 +67,17 @@ bool rw_ranks_init(void)
 	return true;
 }
 
+/* Say why no transport leads to a process. Of one that has ended the launcher tells. */
+static void explain_loss(int node)
+{
+	ptl_ni_fail_t fail = PTL_NI_OK;
+	char why[512];
+
+	if (PtlPeerReason(rw.ni, rw.peer[node].id, &fail, why, sizeof(why)) == PTL_OK &&
+	    fail != PTL_NI_OK && fail != PTL_NI_PEER_DEAD && *why)
+		base_warn("RWAPI: rank %d cannot be reached (%s)", node, why);
+}
+
 void rw_peer_lost(int node)
 {
 	struct rw_peer *p = &rw.peer[node];
@@ -73,9 +85,14 @@ void rw_peer_lost(int node)
 	if (p->dead)
 		return;
 	p->dead = true;
+	rw.lost += node != rw.rank;
 	/* a process that has ended its part may leave before it is known here */
-	if (!rw.worst && rw.stage < RW_STAGES)
-		rw.worst = RWAPI_EPEER;
+	if (rw.stage < RW_STAGES) {
+		if (!rw.worst)
+			rw.worst = RWAPI_EPEER;
+		if (!rw.closed)
+			explain_loss(node);
+	}
 	rw_drop_held(node);
 }
 
@@ -244,4 +261,23 @@ bool rw_checks_due(struct rw_checks *c)
 		return false;
 	c->next_ms = now + RW_CHECK_MS;
 	return true;
+}
+
+void rw_check_sometimes(void)
+{
+	uint64_t now = base_now_ms();
+
+	if (now < rw.next_check_ms)
+		return;
+	rw.next_check_ms = now + RW_CHECK_MS;
+	rw_check_peers();
+}
+
+void rw_check_peers(void)
+{
+	for (int i = 0; i < RW_CHECKED && i < rw.size; i++) {
+		rw.checked = (rw.checked + 1) % rw.size;
+		if (rw.checked != rw.rank)
+			rw_ping(rw.checked);
+	}
 }

@@ -69,6 +69,19 @@ static inline bool take_arrived(int *node, rwapi_small_t *small)
 	return true;
 }
 
+/* A program that polls for messages of processes that are gone has to learn of it. */
+static inline int nothing_arrived(void)
+{
+	if (__builtin_expect(rw.closed, 0))
+		return RWAPI_ENET;
+	if (__builtin_expect(rw_is_alone(), 0))
+		return RWAPI_EPEER;
+	if (__builtin_expect(!(atomic_load_explicit(&rw.rounds, memory_order_relaxed) % RW_POLLS),
+			     0))
+		rw_check_peers();
+	return 0;
+}
+
 int rwapi_receive(int *node, rwapi_small_t *small)
 {
 	bool yield = false;
@@ -83,8 +96,8 @@ int rwapi_receive(int *node, rwapi_small_t *small)
 	if (rw.arrived_head == rw.arrived_tail || rw.held)
 		yield = rw_progress(false);
 	found = take_arrived(node, small);
-	if (__builtin_expect(rw.closed, 0) && !found)
-		found = RWAPI_ENET;
+	if (!found)
+		found = nothing_arrived();
 	rw_leave();
 	if (yield && !found)
 		sched_yield();
@@ -119,6 +132,11 @@ static int wait_arrived(int milliseconds, bool *yield)
 			return 1;
 		if (rw.closed)
 			return RWAPI_ENET;
+		/* the message that the program waits for may be one of theirs */
+		if (__builtin_expect(rw.lost != rw.reported || rw_is_alone(), 0)) {
+			rw.reported = rw.lost;
+			return RWAPI_EPEER;
+		}
 		if (milliseconds == 0)
 			return 0;
 		now = base_now_ns() / 1000000;
@@ -126,6 +144,7 @@ static int wait_arrived(int milliseconds, bool *yield)
 			end = now + (uint64_t)milliseconds;
 		if (now >= end)
 			return 0;
+		rw_check_sometimes();
 		wait_for_event(end - now);
 		if (atomic_load_explicit(&rw.phase, memory_order_relaxed) != RW_RUNNING)
 			return RWAPI_ESTATE;
