@@ -121,6 +121,7 @@ struct dp_peer {
 	uint64_t answered_at; /* ms */
 	uint64_t asked_at;
 	unsigned int pending; /* lookups under way */
+	bool explained;       /* why its node is out of reach */
 };
 
 /* An edge that leaves an endpoint. */
@@ -130,6 +131,7 @@ struct dp_edge {
 	uint32_t nid, dpid;
 	bool known; /* it was open once: writes do not wait any more */
 	bool open;  /* as far as is known */
+	bool out_of_reach;
 	bool flow;  /* the receiver grants credit */
 	bool asked; /* for credit */
 	uint32_t number;
@@ -345,6 +347,8 @@ int dp_lookup_open(void);
 struct dp_peer *dp_peer_of(uint32_t nid, uint32_t dpid);
 void dp_peer_ask(struct dp_peer *p, uint64_t now);
 void dp_peer_answers(void);
+/* No transport leads to any process that may have the endpoint; says why, once. */
+bool dp_peer_out_of_reach(struct dp_peer *p);
 
 /* ---- flow.c ---------------------------------------------------------------------------------- */
 

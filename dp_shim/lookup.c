@@ -122,6 +122,37 @@ void dp_peer_ask(struct dp_peer *p, uint64_t now)
 		ask_process(p, process, now);
 }
 
+/* Of a process that has ended nothing is said: another one may open the endpoint. */
+static bool process_out_of_reach(ptl_process_id_t process, char *why, size_t size)
+{
+	ptl_ni_fail_t fail = PTL_NI_OK;
+
+	return PtlPeerReason(dp_lib.ni, process, &fail, why, size) == PTL_OK && fail != PTL_NI_OK &&
+	       fail != PTL_NI_PEER_DEAD;
+}
+
+bool dp_peer_out_of_reach(struct dp_peer *p)
+{
+	ptl_process_id_t process;
+	unsigned int others = 0;
+	char why[512];
+
+	/* outside a job a process that is not there now may come */
+	if (!dp_lib.nranks || p->open || p->pending || !p->asked_at)
+		return false;
+	for (unsigned int i = 0; dp_node_process(p->nid, i, &process); i++) {
+		if (process.nid == dp_lib.id.nid && process.pid == dp_lib.id.pid)
+			continue; /* this process has said no */
+		if (!process_out_of_reach(process, why, sizeof(why)))
+			return false;
+		others++;
+	}
+	if (others && !p->explained)
+		base_warn("DP: node %u cannot be reached (%s)", p->nid, why);
+	p->explained |= others != 0;
+	return others != 0;
+}
+
 static void use_answer(struct lookup *l, const ptl_event_t *event)
 {
 	struct dp_peer *p = l->peer;

@@ -67,6 +67,7 @@ static void refresh_edge(struct dp_ep *ep, struct dp_edge *e, uint64_t now)
 	e->peer = p;
 	if (p) {
 		dp_peer_answers();
+		e->out_of_reach = dp_peer_out_of_reach(p);
 		if (!p->open || now - p->answered_at >= DP_REFRESH_MS / 2)
 			dp_peer_ask(p, now);
 		dp_peer_answers();
@@ -248,6 +249,8 @@ int dp_send_now(struct dp_ep *ep, const void *msg, int len, enum dp_wait *wait)
 	if (__builtin_expect(!e->known || now - e->checked_at >= DP_REFRESH_MS, 0))
 		refresh_edge(ep, e, now);
 	if (__builtin_expect(!e->known, 0)) {
+		if (e->out_of_reach)
+			return EHOSTUNREACH;
 		*wait = DP_WAIT_LOOKUP;
 		return EAGAIN;
 	}
