@@ -53,7 +53,7 @@ static int own_number(int argc, char **argv)
 }
 
 /* All nodes are one here: with several a table says on which node each endpoint is. */
-static void send_lines(void)
+static int send_lines(void)
 {
 	char line[64];
 
@@ -65,9 +65,12 @@ static void send_lines(void)
 		snprintf(line, sizeof(line), "over the channel <%d,%d> -> <%d,%d>", edges[i].from,
 			 dp_nid(), edges[i].to, dp_nid());
 		dp_target(fd, dp_nid(), edges[i].to);
-		if (dp_write(fd, line, (int)strlen(line) + 1) < 0)
+		if (dp_write(fd, line, (int)strlen(line) + 1) < 0) {
 			perror("dp_write");
+			return -1;
+		}
 	}
+	return 0;
 }
 
 /* How many edges end here? */
@@ -127,7 +130,8 @@ int main(int argc, char **argv)
 		}
 	}
 	/* a first write waits until its target is open, so nothing else has to be agreed on */
-	send_lines();
+	if (send_lines() < 0)
+		return 1;
 	wrong = receive_lines(own);
 	for (int i = 0; i < ENDPOINTS; i++)
 		dp_close(fds[endpoints[i].dpid]);
