@@ -167,6 +167,8 @@ containers() {
 	# silent for a second is gone
 	export PTL_NET_DEAD_MS=1000
 	apart 'other network namespaces without a cable' '--net' says 58 'another network namespace' 2 "$mpi" use
+	apart 'the same: RWAPI says why' '--net' says 1 'RWAPI: rank.*another network namespace' 3 "$rwapi"
+	apart 'the same: Directed Point says why' '--net' says 1 'DP: node.*another network namespace' 3 "$dp"
 	unset PTL_NET_DEAD_MS
 	if unshare -rn true 2>/dev/null; then
 		check 'one network namespace with lo down' unshare -rn bash -eu -c "$(selves)" bash all_four
