@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "dp_test.h"
 
@@ -225,6 +226,64 @@ static void a_thousand_are_open_at_once(void)
 	pt_is(pt_entries("/proc/self/fd"), before);
 }
 
+/* Processor time of this thread, ns: other processes have no part in it. */
+static uint64_t thread_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The least that a message took in many batches: sent, received and flushed by a program that
+ * looks for messages itself. */
+static uint64_t least_ns_of_a_message(int fd)
+{
+	enum { BATCHES = 40, MESSAGES = 200 };
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < BATCHES; i++) {
+		uint64_t start = thread_ns();
+
+		for (uint64_t k = 0; k < MESSAGES; k++) {
+			dp_send_value(fd, k);
+			dp_next_value(fd, k);
+		}
+		start = (thread_ns() - start) / MESSAGES;
+		least = start < least ? start : least;
+	}
+	return least;
+}
+
+static void idle_ones_cost_a_busy_one_nothing(void)
+{
+	enum { MANY = 1000, TRIES = 10 };
+	static int fds[MANY];
+	struct rlimit limit;
+	uint64_t alone, beside;
+	int fd, mode = DP_WATCH_NEVER;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < 2 * MANY + 100)
+		pt_skip("only %d descriptors", (int)limit.rlim_cur);
+	fd = dp_opened_to(1, 1);
+	pt_is(dp_ctl(fd, DP_WATCH, &mode), 0);
+	alone = least_ns_of_a_message(fd);
+	for (int i = 0; i < MANY; i++)
+		fds[i] = dp_opened(i + 2);
+	beside = least_ns_of_a_message(fd);
+	/* a machine that was busy with something else meanwhile may get less so */
+	for (int i = 0; i < TRIES && beside > alone + alone / 4; i++)
+		beside = least_ns_of_a_message(fd);
+	pt_truef(beside <= alone + alone / 4, "%llu ns beside %d idle ones, %llu ns alone",
+		 (unsigned long long)beside, MANY, (unsigned long long)alone);
+	for (int i = 0; i < MANY; i++)
+		dp_close(fds[i]);
+	dp_close(fd);
+}
+
 static void descriptors_run_out(void)
 {
 	struct rlimit limit;
@@ -325,6 +384,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(it_closes_when_a_program_is_started, 1),
 	PT_CASE(a_child_cannot_use_it, 1),
 	PT_CASE(a_thousand_are_open_at_once, 1),
+	PT_CASE(idle_ones_cost_a_busy_one_nothing, 1),
 	PT_CASE(descriptors_run_out, 1),
 	PT_CASE(a_pool_is_as_asked_for, 1),
 	PT_CASE(a_target_says_what_it_takes, 1),
