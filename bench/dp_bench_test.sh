@@ -28,12 +28,12 @@ figures() {
 }
 all_tests() {
 	timeout 240 "$dp_bench" --quick --no-pin --rounds 50 --json "$dir/all.json" &&
-		figures "$dir/all.json" latency parameter 'predicted, network' 'predicted, receiver' message bandwidth \
+		figures "$dir/all.json" latency parameter 'predicted, network' 'predicted, receiver' message sockets bandwidth \
 			bidirectional endpoints
 }
 some_tests() {
-	timeout 120 "$dp_bench" --quick --no-pin --rounds 20 --json "$dir/some.json" latency endpoints memory &&
-		figures "$dir/some.json" latency endpoints
+	timeout 120 "$dp_bench" --quick --no-pin --rounds 20 --json "$dir/some.json" latency sockets endpoints memory &&
+		figures "$dir/some.json" latency sockets endpoints
 }
 in_a_job() {
 	timeout 120 "$mpiexec" -n 2 "$dp_bench" --quick --no-pin --rounds 20 --json "$dir/job.json" endpoints &&

@@ -29,7 +29,8 @@ enum order_kind {
 	ORDER_BURSTS, /* `count` times: BURST messages, an order to look, and an answer to that */
 	ORDER_STREAM, /* take what comes until the message with `last`, and tell how many came */
 	ORDER_BOTH,   /* send and take `count` messages at once */
-	ORDER_RAW     /* answer puts without DP */
+	ORDER_RAW,    /* answer puts without DP */
+	ORDER_SOCKETS /* answer messages of a kind of socket, `waiting`, with `flush` bytes */
 };
 
 struct order {
@@ -74,6 +75,11 @@ void bench_order(const struct bench *b, struct order o);
 /* raw.c: the same ping-pong by puts alone */
 double bench_raw_one_way(struct bench *b, int size);
 void bench_raw_answer(struct bench *b, int size, int count);
+
+/* sockets.c: `bytes` there and `answer` back by a socket, ns; -1: not by this kind */
+enum bench_socket { SOCKET_UDP, SOCKET_UNIX, SOCKET_TCP, SOCKETS };
+double bench_by_socket(struct bench *b, enum bench_socket kind, size_t bytes, size_t answer);
+void bench_socket_answer(struct bench *b, const struct order *o);
 
 /* main.c */
 /* Messages go to the other process again. */

@@ -23,7 +23,7 @@
 
 #include "bench.h"
 
-enum { IDLE = 1000, TESTS = 6 };
+enum { IDLE = 1000, TESTS = 7 };
 
 void bench_fail(const char *what)
 {
@@ -120,12 +120,12 @@ static void predict(struct bench *b, const struct packet *p, int packet, size_t 
 	const double network = p->os + (k - 1) * gap + p->latency + p->async + p->ur;
 	const double receiver = p->os + p->latency + k * (p->async + p->ur);
 	const double is = bench_message(b, bytes, packet) - answer;
+	char variant[16];
 
-	bench_record(b, "predicted, network", packet == 1500 ? "1500" : "more", bytes, "ns",
-		     network);
-	bench_record(b, "predicted, receiver", packet == 1500 ? "1500" : "more", bytes, "ns",
-		     receiver);
-	bench_record(b, "message", packet == 1500 ? "1500" : "more", bytes, "ns", is);
+	snprintf(variant, sizeof(variant), "%d", packet);
+	bench_record(b, "predicted, network", variant, bytes, "ns", network);
+	bench_record(b, "predicted, receiver", variant, bytes, "ns", receiver);
+	bench_record(b, "message", variant, bytes, "ns", is);
 	printf("%9zu %8d %12.1f %12.1f %12.1f %+8.1f%% %+8.1f%%\n", bytes, packet, network / 1e3,
 	       receiver / 1e3, is / 1e3, 100 * (network / is - 1), 100 * (receiver / is - 1));
 	fflush(stdout);
@@ -150,6 +150,51 @@ static void test_model(struct bench *b)
 			predict(b, &of[i], packets[i], bytes[m], answer);
 	printf("   network: Os + (k - 1) max(gs, gr) + L + Or + Ur; receiver: Os + L + k (Or + "
 	       "Ur)\n");
+}
+
+/* ---- sockets --------------------------------------------------------------------------------- */
+
+static const char *const socket_names[SOCKETS] = { "UDP", "AF_UNIX", "TCP" };
+
+static void show_time(double ns)
+{
+	if (ns < 0)
+		printf(" %10s", "-");
+	else
+		printf(" %10.2f", ns / 1e3);
+}
+
+static void test_sockets(struct bench *b)
+{
+	static const size_t bytes[] = { 10000, 100000, 1000000, 10000000 };
+	double answer;
+
+	printf("\n== sockets: one way, us, both sides spinning\n%8s %10s %10s %10s %10s\n", "bytes",
+	       "DP", "UDP", "AF_UNIX", "TCP");
+	for (int i = 0; i < LATENCY_SIZES; i += b->quick ? 3 : 1) {
+		const size_t size = (size_t)latency_sizes[i];
+
+		printf("%8zu", size);
+		show_time(bench_one_way(b, latency_sizes[i], BY_SPINNING));
+		for (int k = 0; k < SOCKETS; k++) {
+			double both = bench_by_socket(b, (enum bench_socket)k, size, size);
+
+			if (both >= 0)
+				bench_record(b, "sockets", socket_names[k], size, "ns", both / 2);
+			show_time(both < 0 ? both : both / 2);
+		}
+		printf("\n");
+		fflush(stdout);
+	}
+	answer = bench_by_socket(b, SOCKET_TCP, 4, 4) / 2;
+	printf("long messages by TCP, us and MB/s:\n");
+	for (size_t m = 0; m < sizeof(bytes) / sizeof(bytes[0]); m += b->quick ? 2 : 1) {
+		double ns = bench_by_socket(b, SOCKET_TCP, bytes[m], 4) - answer;
+
+		bench_record(b, "message", "TCP", bytes[m], "ns", ns);
+		printf("%9zu %12.1f %10.1f\n", bytes[m], ns / 1e3, 1e3 * (double)bytes[m] / ns);
+		fflush(stdout);
+	}
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -280,6 +325,7 @@ static const struct {
 } tests[TESTS] = {
 	{ "latency", "one way, by how the receiver waits, beside bare puts", test_latency },
 	{ "model", "Os, Or, Ur, L, gs, gr; both formulas beside measured times", test_model },
+	{ "sockets", "one way by UDP, AF_UNIX and TCP; long messages by TCP", test_sockets },
 	{ "bandwidth", "one way, raw and with flow control", test_bandwidth },
 	{ "bidirectional", "both ways, by one thread and by two", test_bidirectional },
 	{ "endpoints", "latency beside 1000 idle endpoints", test_endpoints },

@@ -507,6 +507,9 @@ static void obey(struct bench *b, const struct order *o)
 	case ORDER_RAW:
 		bench_raw_answer(b, o->size, o->count);
 		break;
+	case ORDER_SOCKETS:
+		bench_socket_answer(b, o);
+		break;
 	default:
 		bench_fail("an order");
 	}
