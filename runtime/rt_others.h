@@ -26,14 +26,6 @@ int rt_say_once(bool whole_job, int (*check)(void));
 bool rt_is_silent(void);
 
 /*
- * Take a name for this process among those of this user and host, until rt_unclaim or its end.
- * The processes that it starts do not have it. 0; RT_NOT_A_RANK if another process has it; or
- * -errno after a warning.
- */
-int rt_claim(const char *name, int *fd);
-void rt_unclaim(int *fd);
-
-/*
  * Has an ancestor of this process joined the job by the connection with this number? Such a
  * process keeps the connection from the processes it starts, so the number here is another
  * file. An ancestor that has ended since is recognized by its process group.

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "runtime/rt_backend.h"
+#include "runtime/rt_claim.h"
 #include "runtime/rt_others.h"
 #include "runtime/rt_pmi.h"
 

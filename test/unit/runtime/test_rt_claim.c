@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/rt_backend.h"
-#include "runtime/rt_others.h"
+#include "runtime/rt_claim.h"
 
 static char name[64];
 static struct sockaddr_un address;
