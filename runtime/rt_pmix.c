@@ -65,7 +65,7 @@ static struct {
 
 static pmix_proc_t self;
 static _Atomic unsigned calls;
-static int claim = -1; /* says on this host that the rank has joined */
+static struct rt_claim claim = { .fd = -1 }; /* says on this host that the rank has joined */
 
 /* ---- the library ----------------------------------------------------------------------------- */
 
