@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "runtime/rt_backend.h"
+#include "runtime/rt_bounded.h"
 #include "runtime/rt_claim.h"
 #include "runtime/rt_others.h"
 #include "runtime/rt_pmi.h"
@@ -43,6 +44,8 @@ static bool visible(char *text, size_t size)
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+enum { ANSWER_MS = 60000 }; /* to join: as PMI has */
 
 /* Bit 31 of `calls` says that this process has left; the others count calls under way. */
 #define LEFT (1u << 31)
@@ -245,24 +248,59 @@ static int check_place(const struct rt_job *job)
 	return -ENOTCONN;
 }
 
+/* The part of joining that waits for the launcher, and what came of it. */
+static pmix_status_t init_status;
+static int job_size, size_err;
+
+static void ask_launcher(void *unused)
+{
+	(void)unused;
+	init_status = lib.Init(&self, NULL, 0);
+	if (init_status == PMIX_SUCCESS)
+		size_err = job_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &job_size);
+}
+
+static void leave_launcher(void *unused)
+{
+	(void)unused;
+	if (init_status == PMIX_SUCCESS)
+		lib.Finalize(NULL, 0);
+}
+
+/* Call libpmix, which knows no bound of its own. */
+static int init_pmix(void)
+{
+	const int err = rt_bounded(ask_launcher, leave_launcher, NULL, ANSWER_MS);
+
+	if (err == -ETIMEDOUT)
+		base_warn("the PMIx launcher (PMIX_NAMESPACE=%.64s) has not answered this process "
+			  "for %d s: it is stopped (continue it with kill -CONT), or something "
+			  "else has its address; " REMEDY,
+			  env_text("PMIX_NAMESPACE"), ANSWER_MS / 1000);
+	else if (err)
+		base_warn("cannot start the thread that asks the PMIx launcher: %s; raise the "
+			  "limit (ulimit -u), or " REMEDY,
+			  strerror(-err));
+	if (err || init_status == PMIX_SUCCESS)
+		return err;
+	base_warn("the PMIx launcher (PMIX_NAMESPACE=%.64s) refused this process: %s. If "
+		  "it is gone, or this is another program of a rank that has left, " REMEDY,
+		  env_text("PMIX_NAMESPACE"), lib.Error_string(init_status));
+	return -ECONNREFUSED;
+}
+
 static int connect_launcher(struct rt_job *job)
 {
-	pmix_status_t status = lib.Init(&self, NULL, 0);
-	int size = 0, err;
+	int err = init_pmix();
 
-	if (status != PMIX_SUCCESS) {
-		base_warn("the PMIx launcher (PMIX_NAMESPACE=%.64s) refused this process: %s. If "
-			  "it is gone, or this is another program of a rank that has left, " REMEDY,
-			  env_text("PMIX_NAMESPACE"), lib.Error_string(status));
-		return -ECONNREFUSED;
-	}
-	err = job_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &size);
-	if (err) {
+	if (err)
+		return err;
+	if (size_err) {
 		base_warn("the PMIx launcher does not say how many ranks the job has; " REMEDY);
 		err = -EPROTO;
 	}
 	job->rank = (int)self.rank;
-	job->size = size;
+	job->size = job_size;
 	if (!err)
 		err = check_place(job);
 	if (err) {
