@@ -729,6 +729,14 @@ static void print_command(const struct command *cmd)
 	fputc('\n', stderr);
 }
 
+static void free_command(struct command *cmd)
+{
+	for (int i = 0; i < cmd->n; i++)
+		free(cmd->argv[i]);
+	free(cmd->argv);
+	options_free_env(&cmd->own);
+}
+
 int handover(const struct options *opt, const char *program)
 {
 	struct command cmd = { .opt = opt, .program = program };
@@ -742,11 +750,13 @@ int handover(const struct options *opt, const char *program)
 		translate_prterun(&cmd);
 	else
 		translate_srun(&cmd);
-	if (cmd.status)
-		return cmd.status;
-	if (opt->verbose)
+	if (!cmd.status && opt->verbose)
 		print_command(&cmd);
-	execv(program, cmd.argv);
-	fprintf(stderr, "mpiexec: cannot start %s: %m\n", program);
-	return STATUS_FAILED;
+	if (!cmd.status) {
+		execv(program, cmd.argv);
+		fprintf(stderr, "mpiexec: cannot start %s: %m\n", program);
+		cmd.status = STATUS_FAILED;
+	}
+	free_command(&cmd);
+	return cmd.status;
 }

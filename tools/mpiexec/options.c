@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE /* environ */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,6 +363,16 @@ int options_own_env(struct settings *own)
 			own->all[own->n++] = (struct setting){ name, value };
 	}
 	return own->all ? 0 : -ENOMEM;
+}
+
+void options_free_env(struct settings *own)
+{
+	for (int i = 0; i < own->n; i++) {
+		free((char *)(uintptr_t)own->all[i].name);
+		free((char *)(uintptr_t)own->all[i].value);
+	}
+	free(own->all);
+	*own = (struct settings){ .n = 0 };
 }
 
 bool options_is_listed(const char *list, const char *name)

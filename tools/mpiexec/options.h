@@ -106,8 +106,9 @@ bool options_parse(struct options *opt, int argc, char **argv, int *status);
 /* Use the numbers that -soft allows, and add the ranks up. False as above. */
 bool options_count(struct options *opt, int *status);
 
-/* The variables of this process. Returns 0 or -ENOMEM. */
+/* The variables of this process. Returns 0 or -ENOMEM; free them in either case. */
 int options_own_env(struct settings *own);
+void options_free_env(struct settings *own);
 /* Is the name in "NAME,NAME,..."? */
 bool options_is_listed(const char *list, const char *name);
 
