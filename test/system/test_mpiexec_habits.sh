@@ -173,10 +173,15 @@ allocation() {
 	SLURM_NTASKS=3 ranks 1 -q
 	SLURM_JOB_ID=7 SLURM_NTASKS=3x refused 'SLURM_NTASKS=3x is no number of Slurm' true
 }
-hint() {
-	run -iface eth0 true
+interface() {
+	PTL_IFACE=lo run -iface eth0 -n 1 sh -c 'echo $PTL_IFACE' : -x PTL_IFACE=eth1 sh -c 'echo $PTL_IFACE'
 	need status_is 0
-	need err_has '-iface is ignored: .* PTL_IFACE'
+	need sorted_out_is $'eth0\neth1'
+	run -genv PTL_IFACE eth2 -iface eth0 sh -c 'echo $PTL_IFACE'
+	need out_is eth2
+	need err_is_empty
+}
+hint() {
 	run --mca btl self,tcp true
 	need status_is 0
 	need err_has '--?mca btl is ignored: PTL_NAL names the transports'
@@ -211,6 +216,7 @@ check '-x' export_x
 check '-genvnone and its kin' none_passed
 check 'MPIEXEC_TIMEOUT' timeout_variable
 check 'an allocation of Slurm with one node' allocation
+check '-iface is PTL_IFACE of the ranks, but for those that have another' interface
 check 'a parameter of Open MPI has a hint, and none with -q' hint
 
 # ---- binding -------------------------------------------------------------------------------------

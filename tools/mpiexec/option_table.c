@@ -145,13 +145,7 @@ static bool read_configfile(struct parser *parser, const struct option *row, cha
 static bool add_setting(struct parser *parser, struct settings *env, const char *name,
 			const char *value)
 {
-	struct setting *more = realloc(env->all, ((size_t)env->n + 1) * sizeof(*more));
-
-	if (!more)
-		return option_fail(parser, "out of memory", NULL);
-	env->all = more;
-	more[env->n++] = (struct setting){ name, value };
-	return true;
+	return !options_add_env(env, name, value) || option_fail(parser, "out of memory", NULL);
 }
 
 static bool set_env_option(struct parser *parser, const struct option *row, char **values)
@@ -689,7 +683,7 @@ static const struct option rows[] = {
 	{ "-launcher-exec -bootstrap-exec", "FILE", DOES(set_text, IN_JOB(remote_exec)),
 	  .text = "the program that reaches other hosts, in the place of ssh" },
 	{ "-iface", "NAME", DOES(set_text, IN_JOB(iface)),
-	  .text = "Hydra's network interface; for messages of the ranks set PTL_IFACE" },
+	  .text = "PTL_IFACE of ranks on this machine; with other hosts Hydra's own interface" },
 	{ "-oversubscribe --overcommit -O", "", FLAG(oversubscribe),
 	  .text = "more ranks than cores, which is always allowed on this machine" },
 	{ "-nooversubscribe", "", FLAG(no_oversubscribe),

@@ -343,6 +343,17 @@ bool options_parse(struct options *opt, int argc, char **argv, int *status)
 	return false;
 }
 
+int options_add_env(struct settings *env, const char *name, const char *value)
+{
+	struct setting *more = realloc(env->all, ((size_t)env->n + 1) * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	env->all = more;
+	more[env->n++] = (struct setting){ name, value };
+	return 0;
+}
+
 int options_own_env(struct settings *own)
 {
 	int n = 0;

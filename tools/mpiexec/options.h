@@ -106,6 +106,8 @@ bool options_parse(struct options *opt, int argc, char **argv, int *status);
 /* Use the numbers that -soft allows, and add the ranks up. False as above. */
 bool options_count(struct options *opt, int *status);
 
+/* Add one behind the others, whose texts stay with the caller. Returns 0 or -ENOMEM. */
+int options_add_env(struct settings *env, const char *name, const char *value);
 /* The variables of this process. Returns 0 or -ENOMEM; free them in either case. */
 int options_own_env(struct settings *own);
 void options_free_env(struct settings *own);

@@ -18,7 +18,7 @@
 #include "tools/mpiexec/placement.h"
 #include "tools/mpiexec/slurm.h"
 
-enum { STATUS_NO_ENGINE = 127 };
+enum { STATUS_FAILED = 126, STATUS_NO_ENGINE = 127 };
 
 static const struct {
 	enum launcher launcher;
@@ -213,6 +213,16 @@ static bool check_readers(const struct options *opt, int *status)
 	}
 }
 
+/* Let -iface be a setting of all ranks. One that the command line has itself goes before it. */
+static bool give_iface(struct options *opt, int *status)
+{
+	for (int i = 0; i < opt->env.n; i++)
+		if (!strcmp(opt->env.all[i].name, "PTL_IFACE"))
+			return true;
+	return !opt->iface || !options_add_env(&opt->env, "PTL_IFACE", opt->iface) ||
+	       fail_placement(status, STATUS_FAILED, "out of memory");
+}
+
 static bool choose_engine(struct options *opt, const struct allocation *slurm, char **engine,
 			  int *status)
 {
@@ -233,11 +243,7 @@ static bool choose_engine(struct options *opt, const struct allocation *slurm, c
 			 slurm->nodes);
 	if (opt->launcher == LAUNCHER_EMBEDDED || (opt->launcher == LAUNCHER_AUTO && !*reason)) {
 		opt->launcher = LAUNCHER_EMBEDDED;
-		if (opt->iface && !opt->quiet)
-			fputs("mpiexec: -iface is ignored: it is for other machines; "
-			      "set PTL_IFACE for the ranks\n",
-			      stderr);
-		return true;
+		return give_iface(opt, status);
 	}
 	return find_engine(opt, reason, slurm->nodes > 0, engine, status);
 }
