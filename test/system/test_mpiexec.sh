@@ -377,6 +377,22 @@ whole_lines() {
 	need out_is 128000
 	need err_is_empty
 }
+# Ranks that write each line by itself, all at once: each comes with its label, whole and in its rank's order.
+labelled_lines() {
+	"$mpiexec" -l -n 64 sh -c 'exec stdbuf -oL seq -f "$PMI_RANK %.0f of a line that is not short" 1000' 2>"$dir/err" </dev/null |
+		awk '{
+			rank = substr($1, 2) + 0
+			if ($0 != "[" rank "] " rank " " ++seen[rank] " of a line that is not short")
+				print "after " seen[rank] " lines of rank " rank ": " $0
+		}
+		END {
+			for (rank = 0; rank < 64; rank++)
+				if (seen[rank] != 1000)
+					print "rank " rank ": " seen[rank] + 0 " lines"
+		}' >"$dir/out"
+	need out_is ''
+	need err_is_empty
+}
 # A line without its end is not kept back for ever.
 unfinished_line() {
 	start -n 2 sh -c 'printf "ready? "; exec sleep 60'
@@ -483,6 +499,7 @@ check 'what goes to a file goes through a pipe' to_a_file
 check 'or directly, where the limit of files allows no more' no_room_for_pipes
 check 'what one rank writes to a pipe goes there directly' to_a_pipe
 check 'the lines of 64 ranks stay whole' whole_lines
+check '-l: each line of 64 ranks that write line by line is whole and has its label' labelled_lines
 check 'a question comes without the end of its line' unfinished_line
 check 'the order of what goes to one file stays' in_order
 check 'a file loses nothing' much_to_a_file 3
