@@ -239,7 +239,7 @@ silent_on_link() {
 }
 shown_works() {
 	local command
-	command=$("$bin/mpicc" -show "$dir/sum.c" -o "$dir/program")
+	command=$("$bin/mpicc" -show "$dir/sum.c" "-DTEXT=\"two \$words\"" -o "$dir/program")
 	sh -c "$command" && runs "$dir/program"
 }
 check "-show is a command that works" shown_works
