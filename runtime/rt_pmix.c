@@ -45,7 +45,7 @@ static bool visible(char *text, size_t size)
 #include <string.h>
 #include <time.h>
 
-enum { ANSWER_MS = 60000 }; /* to join: as PMI has */
+enum { ANSWER_MS = 60000, ABORT_MS = 10000 }; /* as PMI has */
 
 /* Bit 31 of `calls` says that this process has left; the others count calls under way. */
 #define LEFT (1u << 31)
@@ -420,14 +420,44 @@ static int local(int *rank, int *size)
 	return leave(err);
 }
 
+struct abort_call {
+	pmix_status_t status;
+	int code;
+	char message[];
+};
+
+static void call_abort(void *arg)
+{
+	struct abort_call *call = arg;
+
+	call->status = lib.Abort(call->code, call->message, NULL, 0);
+}
+
+/* A launcher that is stopped does not answer, and this process is to end. */
 static int abort_by_pmix(int code, const char *message)
 {
-	pmix_status_t status;
+	const size_t len = message ? strlen(message) + 1 : 1;
+	struct abort_call *call = malloc(sizeof(*call) + len);
+	int err;
 
-	if (!enter())
+	if (!call)
+		return -ENOMEM;
+	call->code = code;
+	memcpy(call->message, message ? message : "", len);
+	if (!enter()) {
+		free(call);
 		return -ESHUTDOWN;
-	status = lib.Abort(code, message ? message : "", NULL, 0);
-	return leave(errno_of(status));
+	}
+	err = rt_bounded(call_abort, free, call, ABORT_MS);
+	if (err && err != -ETIMEDOUT) { /* no thread can be had */
+		call_abort(call);
+		err = 0;
+	}
+	if (!err) {
+		err = errno_of(call->status);
+		free(call);
+	}
+	return leave(err);
 }
 
 /* Have other threads left their calls? Waits for them for a second. */
