@@ -20,6 +20,7 @@ class Postern(MesonPackage):
     variant("ofi", default=True, description="transport over libfabric")
     variant("verbs", default=False, description="transport over InfiniBand verbs")
     variant("net", default=True, description="transports between machines")
+    variant("pmix", default=True, description="jobs of PMIx launchers")
     variant("fortran", default=True, description="MPI for Fortran")
     variant("bench", default=True, description="programs that measure")
 
@@ -37,6 +38,7 @@ class Postern(MesonPackage):
     depends_on("python@3:", type="build")
     depends_on("libsodium", when="+net")
     depends_on("libfabric@1.11:", when="+ofi")
+    depends_on("pmix@4:", when="+pmix")
     depends_on("rdma-core", when="+verbs")
 
     def meson_args(self):
@@ -50,6 +52,7 @@ class Postern(MesonPackage):
             "-Dnals=" + ",".join(nals),
             "-Dofi=" + feature("ofi"),
             "-Dverbs=" + feature("verbs"),
+            "-Dpmix=" + feature("pmix"),
             "-Dfortran=" + feature("fortran"),
             "-Dbench=" + ("true" if self.spec.satisfies("+bench") else "false"),
             "-Dtests=disabled",
