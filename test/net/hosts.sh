@@ -5,7 +5,7 @@
 # Jobs across hosts: network namespaces joined by veth pairs and a bridge, in a namespace of their own that goes with
 # this script. Hydra starts the ranks as it would on machines, with a launcher that enters a namespace instead of
 # calling ssh; so does our mpiexec, which knows one machine, through a wrapper that puts each rank on one of the hosts.
-# Usage: hosts.sh MPIEXEC MIXED MPI_PROGRAM [eth [MPI_PROGRAM...]]
+# Usage: hosts.sh MPIEXEC MIXED FIGURES MPI_PROGRAM [eth [MPI_PROGRAM...]]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
@@ -24,9 +24,10 @@ fi
 
 mpiexec=$1
 mixed=$2
-program=$3
-with_eth=${4-}
-more=${*:5}
+figures=$3
+program=$4
+with_eth=${5-}
+more=${*:6}
 dir=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$dir"' EXIT
@@ -34,8 +35,9 @@ unset PMI_FD PMI_RANK PMI_SIZE "${!PTL_@}"
 
 # ---- two hosts, 10.77.0.1 and .2, beside us, .254 ---------------------------------------------------
 
-holder() { # of a namespace, until we end
-	unshare -n sleep 600 &
+holder() { # of a host's namespaces, until we end; Open MPI tells hosts by their names
+	# shellcheck disable=SC2016 # the inner shell expands
+	unshare -nu sh -c 'hostname "$0" && exec sleep 600' "$1" &
 	pids+=($!)
 	local deadline=$((SECONDS + 10))
 	until [ "$(readlink "/proc/${pids[-1]}/ns/net")" != "$(readlink /proc/self/ns/net)" ]; do
@@ -48,7 +50,7 @@ lay_cables() {
 	ip addr add 10.77.0.254/24 dev br77
 	ip link set br77 up
 	for i in 1 2; do
-		holder
+		holder "host$i"
 		ip link add "port$i" type veth peer name eth0 netns "${pids[-1]}"
 		ip link set "port$i" master br77 up
 		inside $i ip link set lo up
@@ -59,7 +61,7 @@ lay_cables() {
 inside() {
 	local host=$1
 	shift
-	nsenter -t "${pids[$((host - 1))]}" -n "$@"
+	nsenter -t "${pids[$((host - 1))]}" -n -u "$@"
 }
 set_mtu() {
 	ip link set br77 mtu "$1"
@@ -78,7 +80,7 @@ reachable() {
 lay_cables 2>"$dir/err" || skip_all "virtual links are not allowed here: $(tail -n 1 "$dir/err")"
 reachable || skip_all 'the virtual links do not come up'
 
-# Hydra calls: launcher [options] HOST COMMAND...
+# Hydra and Open MPI call: launcher [options] HOST COMMAND...
 cat >"$dir/launcher" <<SCRIPT
 #!/bin/sh
 while [ "\${1#-}" != "\$1" ]; do shift; done
@@ -88,7 +90,7 @@ case \$1 in
 *) echo "no host \$1" >&2; exit 1 ;;
 esac
 shift
-exec nsenter -t "\$pid" -n sh -c "\$*"
+exec nsenter -t "\$pid" -n -u sh -c "\$*"
 SCRIPT
 # our mpiexec calls: each RANKS_PER_HOST PROGRAM...
 cat >"$dir/each" <<SCRIPT
@@ -99,7 +101,7 @@ case \$((PMI_RANK / per)) in
 0) pid=${pids[0]} ;;
 *) pid=${pids[1]} ;;
 esac
-exec nsenter -t "\$pid" -n "\$@"
+exec nsenter -t "\$pid" -n -u "\$@"
 SCRIPT
 chmod +x "$dir/launcher" "$dir/each"
 
@@ -148,7 +150,23 @@ mtu_is() {
 	"$@"
 }
 
+by_hydra=(mpiexec.hydra -launcher ssh -launcher-exec "$dir/launcher" -iface br77 -hosts "10.77.0.1,10.77.0.2")
+by_mpiexec=("$mpiexec" --launcher hydra -launcher-exec "$dir/launcher" -iface br77 -host "10.77.0.1:2,10.77.0.2:2")
+by_mpirun=(env "TMPDIR=$dir" mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$dir/launcher" --bind-to none
+	--host "10.77.0.1:2,10.77.0.2:2")
+# An MPI program prints there what it prints here: figures_by LAUNCHER...
+figures_by() {
+	local status=0
+	"$mpiexec" -n 4 "$figures" 2>&1 </dev/null | sort >"$dir/here"
+	(PTL_NAL=udp "$@" -n 4 "$figures") >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+	sort "$dir/out" >"$dir/there"
+	cat "$dir/here" "$dir/there" "$dir/err"
+	[ "$status" -eq 0 ] && [ "$(grep -c '^rank [0-3] of 4: ring [0-9]* sum of' "$dir/there")" -eq 4 ] &&
+		cmp "$dir/here" "$dir/there"
+}
 if command -v mpiexec.hydra >/dev/null; then
+	check 'an MPI program on two hosts under Hydra: the figures that it has on one' figures_by "${by_hydra[@]}"
+	check 'and by our mpiexec' figures_by "${by_mpiexec[@]}"
 	check 'two hosts under Hydra, MTU 1500' mtu_is 1500 hydra 2 "$program" 1 3
 	check 'two hosts under Hydra, MTU 9000' mtu_is 9000 hydra 2 "$program" 1 3
 	check 'four ranks on two hosts: shared memory on each, UDP between' hydra 4 "$program" 1 3
@@ -160,6 +178,15 @@ if command -v mpiexec.hydra >/dev/null; then
 	check 'and has the exit status of the job' status_of_hosts
 else
 	tap_skip 'two hosts under Hydra' 'mpiexec.hydra is not installed'
+fi
+if ! command -v mpirun.openmpi >/dev/null; then
+	tap_skip "two hosts under Open MPI's mpirun" 'mpirun.openmpi is not installed'
+elif PTL_LAUNCHER=pmix PMIX_NAMESPACE=none PMIX_RANK=0 "$figures" 2>&1 | grep -q 'built without'; then
+	tap_skip "two hosts under Open MPI's mpirun" 'Postern was built without PMIx'
+else
+	check "an MPI program on two hosts under Open MPI's mpirun: the figures that it has on one" \
+		figures_by "${by_mpirun[@]}" -x PTL_NAL
+	check 'shared memory on each, UDP between' passed "${by_mpirun[@]}" -n 4 "$mixed" udp
 fi
 check 'ranks of our mpiexec in two namespaces' mtu_is 1500 ours 4 "$dir/each" 2 "$program" 1 3
 check 'which share memory on each, and use UDP between' ours 4 "$dir/each" 2 "$mixed" udp
