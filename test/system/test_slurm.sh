@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the Postern authors
 #
 # Ranks under Slurm's srun: a controller and two nodes on this machine, with a munge daemon of their
-# own. All in one folder, which goes at the end. Usage: test_slurm.sh RT_JOB PORTALS_INFO MPI_HELLO
+# own. All in one folder, which goes at the end. Usage: test_slurm.sh RT_JOB PORTALS_INFO MPI_HELLO MPIEXEC
 # shellcheck disable=SC2016 # the shells of ranks expand
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,6 +13,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 rt_job=$1
 info=$2
 hello=$3
+mpiexec=$4
 unset "${!PMI_@}" "${!PMIX_@}" "${!SLURM_@}" "${!PTL_@}"
 
 for command in slurmctld slurmd munged srun salloc; do
@@ -181,6 +182,45 @@ in_allocation() {
 	need out_lines 1 'of 1 kind 0 job alone'
 	need [ ! -s "$dir/err" ]
 }
+# Our mpiexec in an allocation, without a number: it starts what is allocated.
+allocated() { # SALLOC-OPTIONS -- MPIEXEC-ARGS
+	local options=()
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	run salloc -Q -O "${options[@]}" "$mpiexec" "$@"
+}
+handed_over() {
+	allocated -N 2 -n 4 -- -v "$rt_job" whoami
+	need status_is 0
+	need grep -q '^mpiexec: running .*/srun --mpi=pmi2 --ntasks=4 ' "$dir/err"
+	need out_lines 4 'of 4 kind 2 job'
+	need [ "$(sed 's/.* job //' "$dir/out" | sort -u | wc -l)" -eq 1 ]
+	need [ "$(sed 's/ of .*//' "$dir/out" | sort -u | wc -l)" -eq 4 ]
+	allocated -N 2 -n 4 -- "$hello"
+	need status_is 0
+	need grep -q 'the ranks add up to 6' "$dir/out"
+}
+handed_options() {
+	allocated -N 2 -n 4 -- -n 2 -ppn 1 -l -wdir "$dir/state" -env SET 'a, b' sh -c 'echo "$PWD $SET $SLURM_NODEID"'
+	need status_is 0
+	need [ "$(sort "$dir/out")" = "0: $dir/state a, b 0"$'\n'"1: $dir/state a, b 1" ]
+	allocated -N 2 -n 4 -- -host n2,n1 sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"'
+	need status_is 0
+	need [ "$(sort "$dir/out")" = $'0 n2\n1 n1' ]
+}
+handed_status() {
+	allocated -N 2 -n 2 -- sh -c '[ "$SLURM_PROCID" -eq 0 ] || exit 5; sleep 60'
+	need [ "$status" -ne 0 ]
+	need [ "$status" -ne 124 ]
+}
+one_node() {
+	allocated -N 1 -n 3 -- "$rt_job" whoami
+	need status_is 0
+	need out_lines 3 'of 3 kind 2 job postern_'
+}
 lacks_pmix() {
 	PTL_LAUNCHER=pmix PMIX_NAMESPACE=none PMIX_RANK=0 "$info" --launcher 2>&1 | grep -q 'built without'
 }
@@ -218,4 +258,12 @@ check 'pmi2: PMI-1 can be asked for' by_pmi1
 mpi=none
 check 'none: an error of one rank, with its remedy' refused
 check 'in the shell of an allocation: alone, quiet' in_allocation
+if has_mpi pmi2; then
+	check 'mpiexec in an allocation of two nodes hands over to srun' handed_over
+	check 'with its options' handed_options
+	check 'a rank that fails ends the job' handed_status
+else
+	tap_skip 'mpiexec in an allocation of two nodes' 'this Slurm was built without pmi2'
+fi
+check 'mpiexec in an allocation of one node starts the ranks itself' one_node
 tap_done
