@@ -5,15 +5,21 @@
 # Jobs in strange places, a kind at a time: a Portals program, an MPI program, RWAPI's and Directed
 # Point's in each; it works, or ends with a sentence that says what to do. doc/places.md is the table.
 # Usage: places.sh system|limits|containers|names|clock MPIEXEC REFUSE PORTALS MPI RWAPI DP
+#        places.sh prefixes BUILD_DIR
 # Within `check` nothing stops at a command that fails: the cases chain theirs.
 set -eu
 # shellcheck source=test/tap.sh
 . "$(dirname "$0")/../tap.sh"
 kind=$1 here=$PWD
+examples=$(realpath "$(dirname "$0")/../../examples")
 shift
 mapfile -t programs < <(realpath "$@") # cases go to other folders
-mpiexec=${programs[0]} refuse=${programs[1]} portals=${programs[2]} mpi=${programs[3]}
-rwapi=${programs[4]} dp=${programs[5]}
+if [ "$kind" = prefixes ]; then
+	build=${programs[0]}
+else
+	mpiexec=${programs[0]} refuse=${programs[1]} portals=${programs[2]} mpi=${programs[3]}
+	rwapi=${programs[4]} dp=${programs[5]}
+fi
 dir=$(mktemp -d "$here/places-XXXXXX")
 trap 'cd "$here"; rm -rf "$dir"' EXIT
 export LC_ALL=C # the system's words for errors
@@ -224,6 +230,64 @@ names() {
 	else
 		tap_skip 'a host whose name does not resolve' 'such namespaces are not permitted here'
 	fi
+}
+
+# ---- prefixes ----------------------------------------------------------------------------------
+
+option() {
+	meson introspect --buildoptions "$build" | python3 -c 'import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == sys.argv[1]))' "$1"
+}
+installs() {
+	meson install --no-rebuild -C "$build" --destdir "$dir/root" >"$dir/install.log" 2>&1 || tail "$dir/install.log"
+	[ -e "$installed/bin/mpicc" ] && [ -d "$installed/$libdir/pkgconfig" ]
+}
+# What programs need of it is here as well.
+linked_here() {
+	mkdir -p "$(dirname "$libdir")" && cp -al "$installed/bin" "$installed/include" . && cp -al "$installed/$libdir" "$libdir"
+}
+# The wrappers and pkg-config lead there, and what they build finds its library there.
+builds_here() {
+	local prefix=$PWD program
+	cat >"$dir/sum.c" <<-'END'
+		#include <mpi.h>
+		#include <stdio.h>
+		int main(int argc, char **argv)
+		{
+			int rank, sum;
+
+			MPI_Init(&argc, &argv);
+			MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+			MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+			if (!rank)
+				printf("sum %d\n", sum);
+			return MPI_Finalize();
+		}
+	END
+	cp "$examples/hello_put.c" "$dir" && cd "$dir" || return
+	"$prefix/bin/mpicc" sum.c -o by_mpicc && "$prefix/bin/mpicc" -static sum.c -o static &&
+		sh -c "$("$prefix/bin/mpicc" -show sum.c -o shown)" || return
+	export PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
+	eval "cc sum.c $(pkg-config --define-prefix --cflags --libs postern-mpi) -o by_pkg_config" || return
+	eval "cc hello_put.c $(pkg-config --define-prefix --cflags --libs portals3) -o hello_put" || return
+	for program in by_mpicc static shown by_pkg_config; do
+		[ "$(timeout 60 "$prefix/bin/mpiexec" -n 3 "./$program")" = 'sum 3' ] || return
+		! ldd "$program" 2>/dev/null | grep -F 'not found' || return
+	done
+	timeout 60 "$prefix/bin/mpiexec" -n 2 ./hello_put
+}
+blank_prefix() {
+	mkdir "$dir/a prefix  with blanks" && cd "$dir/a prefix  with blanks" && linked_here && builds_here
+}
+long_prefix() {
+	deep && linked_here && builds_here
+}
+prefixes() {
+	libdir=$(option libdir)
+	installed=$dir/root$(option prefix)
+	installs || exit 1
+	check 'a prefix with blanks' blank_prefix
+	check 'a prefix of 4,000 characters' long_prefix
 }
 
 # ---- clocks ------------------------------------------------------------------------------------
