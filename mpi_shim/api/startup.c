@@ -19,6 +19,7 @@
 #include "mpi_shim/coll/calls.h"
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/world.h"
 #include "mpi_shim/datatype/type.h"
@@ -133,6 +134,7 @@ int mpi_world_init(int level)
 	    (err = mpi_progress_init(&mpi_message_hooks)) || (err = mpi_posted_init()) ||
 	    (err = mpi_unexpected_init()))
 		return err;
+	mpi_events_start();
 	/* no rank sends before all can receive */
 	if (PtlJobFence() != PTL_OK && mpi_world.size > 1)
 		return mpi_fail(MPI_ERR_OTHER,

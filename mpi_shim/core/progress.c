@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/core/hooks.h"
 #include "mpi_shim/core/world.h"
 
@@ -93,6 +94,11 @@ static int make_wake(void)
 	return err == PTL_OK ? MPI_SUCCESS
 			     : mpi_fail(MPI_ERR_NO_MEM, "cannot set up what wakes threads: %s",
 					PtlErrorStr((unsigned int)err));
+}
+
+void mpi_progress_rehook(const struct mpi_progress_hooks *hooks)
+{
+	hook = *hooks;
 }
 
 int mpi_progress_init(const struct mpi_progress_hooks *hooks)
@@ -413,17 +419,46 @@ bool mpi_progress_queue(ptl_handle_eq_t *eq)
 	return sweep(eq, 1, CHECK_MS);
 }
 
-void mpi_progress_until(const struct mpi_request *r)
+/* A wait takes another path than the shortest: there are threads, or a tool watches. */
+static bool special_waits;
+
+void mpi_progress_mode_changed(void)
 {
+	special_waits = mpi_world.threaded || mpi_events_watched;
+}
+
+static void wait_alone(const struct mpi_request *r)
+{
+	mpi_queues.awaited = r;
+	mpi_progress(true);
+	mpi_queues.awaited = NULL;
+}
+
+static void wait_special(const struct mpi_request *r)
+{
+	bool watched = mpi_events_watched != 0;
+
+	if (watched)
+		mpi_event_wait(MPI_EVENT_WAIT_BEGIN, r, 1);
 	while (!r->done) {
 		if (!mpi_world.threaded) {
-			mpi_queues.awaited = r;
-			mpi_progress(true);
-			mpi_queues.awaited = NULL;
+			wait_alone(r);
 			continue;
 		}
 		if (++rounds % CHECK_ROUNDS == 0)
 			mpi_check_peers_now_and_then();
 		progress_threaded(true, r);
+	}
+	if (watched)
+		mpi_event_wait(MPI_EVENT_WAIT_END, r, 1);
+}
+
+void mpi_progress_until(const struct mpi_request *r)
+{
+	while (!r->done) {
+		if (special_waits)
+			wait_special(r);
+		else
+			wait_alone(r);
 	}
 }

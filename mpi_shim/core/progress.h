@@ -40,6 +40,10 @@ struct mpi_progress_hooks {
 };
 
 int mpi_progress_init(const struct mpi_progress_hooks *hooks);
+/* Exchanges the hooks of a library that runs. */
+void mpi_progress_rehook(const struct mpi_progress_hooks *hooks);
+/* To be called when mpi_events_watched has changed (events.h). */
+void mpi_progress_mode_changed(void);
 
 /* Adds a queue, whose events go to `event`; two at most. */
 void mpi_progress_add_queue(ptl_handle_eq_t eq, void (*event)(const ptl_event_t *ev));

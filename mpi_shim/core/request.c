@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/progress.h"
 #include "mpi_shim/core/request.h"
@@ -17,6 +18,7 @@
 
 struct mpi_request_ops mpi_request_ops[MPI_REQ_KINDS];
 struct mpi_request mpi_request_sent;
+int mpi_request_plain = MPI_PLAIN_PARTS;
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
@@ -140,6 +142,8 @@ void mpi_request_settle(struct mpi_request *r)
 		free(r->packed);
 		r->packed = NULL;
 	}
+	if (mpi_event_watched(MPI_EVENT_DONE))
+		mpi_event_done(r);
 	if (parent && r->error && !parent->error)
 		mpi_request_fail(parent, r->error, "%s", r->error_text ? r->error_text : "");
 	if (r->freed)

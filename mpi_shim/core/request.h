@@ -166,10 +166,16 @@ static inline struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
  * parent, and frees the request if nobody will wait for it. */
 void mpi_request_settle(struct mpi_request *r);
 
+/* The number of parts with which a request takes the short path below. No request has the
+ * second one: it sends all to mpi_request_settle, while a tool watches their ends (events.h). */
+#define MPI_PLAIN_PARTS 1
+#define MPI_PLAIN_NEVER (-1)
+extern int mpi_request_plain;
+
 /* As mpi_request_settle, with a short path for the common case. */
 static inline void mpi_request_done(struct mpi_request *r)
 {
-	if (r->parts == 1 && !((uintptr_t)r->packed | (uintptr_t)r->parent) && !r->freed)
+	if (r->parts == mpi_request_plain && !((uintptr_t)r->packed | (uintptr_t)r->parent) && !r->freed)
 		r->done = true;
 	else
 		mpi_request_settle(r);

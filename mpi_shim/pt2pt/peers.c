@@ -100,6 +100,7 @@ int mpi_peers_init(void)
 	mpi_request_ops[MPI_REQ_RECV] = mpi_recv_ops;
 	mpi_request_ops[MPI_REQ_GENERALIZED] = mpi_generalized_ops;
 	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
+	mpi_proto.at_once_most = c->ptl_mpi_short;
 	mpi_proto.local_most = c->ptl_mpi_local;
 	mpi_proto.share_bytes = (uint32_t)((MPI_BLOCKS - 1) * (block - mpi_proto.short_most) /
 					   (size_t)mpi_world.size);

@@ -4,6 +4,7 @@
  * Probes, and matched probes, which take the message off the list for a later MPI_Mrecv.
  */
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
@@ -23,6 +24,7 @@ static void destroy_message(void *object)
 
 void mpi_messages_init(void)
 {
+	mpi_events_at_change(mpi_messages_watched);
 	mpi_pool_setup(MPI_KIND_MESSAGE, sizeof(struct mpi_message), destroy_message);
 	no_proc.comm = &mpi_comm_self;
 	mpi_object_predefine(&no_proc, MPI_KIND_MESSAGE, (uint32_t)(uintptr_t)MPI_MESSAGE_NO_PROC);
@@ -39,17 +41,22 @@ static int fail_for_failed_source(const struct mpi_comm *comm, int source)
 				   mpi_failed_text(mpi_comm_peer(comm, rank), PTL_NI_OK));
 }
 
-/* Finds the first message that matches: *found, or NULL. */
 static int search_message(const struct mpi_comm *comm, int source, int tag, bool wait,
 			  struct mpi_unexpected **found)
 {
 	const unsigned int open = mpi_open_of(source, tag);
 	uint64_t bits = mpi_bits(0, comm->context, source, tag) & ~mpi_open_bits[open];
+	bool watched = false;
 	int err = MPI_SUCCESS;
 
 	while (!(*found = mpi_unexpected_find(bits, open)) && !err) {
-		bool any = mpi_progress(wait);
+		bool any;
 
+		if (wait && mpi_events_watched && !watched) {
+			watched = true;
+			mpi_event_wait_probe(MPI_EVENT_WAIT_BEGIN, comm, source, tag);
+		}
+		any = mpi_progress(wait);
 		*found = mpi_unexpected_find(bits, open);
 		if (*found || (!wait && any))
 			break;
@@ -57,6 +64,8 @@ static int search_message(const struct mpi_comm *comm, int source, int tag, bool
 		if (!wait)
 			break;
 	}
+	if (watched)
+		mpi_event_wait_probe(MPI_EVENT_WAIT_END, comm, source, tag);
 	return err;
 }
 
@@ -163,6 +172,9 @@ int mpi_imrecv(void *buf, MPI_Count count, struct mpi_type *datatype, struct mpi
 	err = mpi_recv_prepare(buf, count, datatype, MPI_PROC_NULL, MPI_ANY_TAG, m->comm, 0, &r);
 	if (err)
 		return err;
+	if (m->u && mpi_event_watched(MPI_EVENT_MATCHED))
+		mpi_event_message(MPI_EVENT_MATCHED, m->comm->context, mpi_bits_source(m->u->bits),
+				  mpi_bits_tag(m->u->bits), m->u->bytes, true);
 	if (m->u)
 		mpi_recv_take(r, m->u);
 	else

@@ -203,6 +203,7 @@ struct mpi_protocol_state {
 	struct mpi_peer *peer; /* by world rank */
 	uint32_t share_bytes, share_slots, share_cancels;
 	size_t short_most;          /* bytes of the longest short message */
+	MPI_Count at_once_most;     /* bytes of the longest that is sent without a request */
 	MPI_Count local_most;       /* bytes of the longest receive not posted to Portals */
 	ptl_handle_eq_t unexpected; /* events of unexpected messages and of returned credit */
 	ptl_handle_me_t long_me;    /* posted receives are inserted before it */
@@ -215,6 +216,8 @@ extern struct mpi_protocol_state mpi_proto;
 
 /* The functions of messages that rounds of progress call. */
 extern const struct mpi_progress_hooks mpi_message_hooks;
+/* Takes the paths of messages that raise events, or back those that raise none (events.h). */
+void mpi_messages_watched(void);
 
 void mpi_messages_init(void); /* probe.c */
 
@@ -247,6 +250,11 @@ struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open);
  * MPI_SUCCESS, or an error that leaves the message on the list. */
 int mpi_unexpected_take(struct mpi_unexpected **u);
 void mpi_unexpected_free(struct mpi_unexpected *u);
+/* Counts the messages of a context that are on the list. */
+struct mpi_unexpected_sum {
+	uint64_t messages, bytes;
+};
+struct mpi_unexpected_sum mpi_unexpected_count(uint32_t context);
 /* Takes the cancelled message with these match bits and header data off the list and frees it.
  * False: it is not on the list. */
 bool mpi_unexpected_cancel(uint64_t bits, uint64_t hdr, ptl_process_id_t from);

@@ -10,6 +10,7 @@
 
 #include "base/copy.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/pt2pt/p2p.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
@@ -122,6 +123,9 @@ static void posted_event(struct mpi_request *r, const ptl_event_t *ev)
 
 	mpi_events_release(r, 1);
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
+	if (mpi_event_watched(MPI_EVENT_MATCHED))
+		mpi_event_message(MPI_EVENT_MATCHED, r->context, mpi_bits_source(ev->match_bits),
+				  mpi_bits_tag(ev->match_bits), (MPI_Count)ev->rlength, false);
 	mpi_credit_consumed(mpi_hdr_rank(ev->hdr_data), is_long ? 0 : mpi_credit_cost(ev->rlength),
 			    1);
 	if (ev->ni_fail_type != PTL_NI_OK) {
@@ -376,9 +380,13 @@ launch(struct mpi_request *r, int source, int tag, uint64_t context, MPI_Count r
 			return err;
 		err = mpi_unexpected_take(&u);
 	} while (!u);
-	if (!err)
-		mpi_recv_take(r, u);
-	return err;
+	if (err)
+		return err;
+	if (mpi_event_watched(MPI_EVENT_MATCHED))
+		mpi_event_message(MPI_EVENT_MATCHED, context, mpi_bits_source(u->bits),
+				  mpi_bits_tag(u->bits), u->bytes, true);
+	mpi_recv_take(r, u);
+	return MPI_SUCCESS;
 }
 
 int mpi_recv_launch(struct mpi_request *r)

@@ -509,7 +509,7 @@ sent_at_once(const void *buf, MPI_Count count, const struct mpi_type *type, int 
 		return true;
 	}
 	if (!type->dense || __builtin_mul_overflow(type->size, count, &bytes) ||
-	    bytes > (MPI_Count)mpi_proto.short_most)
+	    bytes > mpi_proto.at_once_most)
 		return false;
 	to = route_of(comm, dest, context, tag);
 	return has_slot(to.peer) &&

@@ -11,6 +11,7 @@
 
 #include "base/config.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
@@ -179,6 +180,21 @@ bool mpi_unexpected_cancel(uint64_t bits, uint64_t hdr, ptl_process_id_t from)
 	unlist_unexpected(u);
 	mpi_unexpected_free(u);
 	return true;
+}
+
+struct mpi_unexpected_sum mpi_unexpected_count(uint32_t context)
+{
+	const uint64_t bits = mpi_bits(0, context, 0, 0);
+	struct mpi_unexpected_sum sum = { 0, 0 };
+
+	for (uint32_t i = 0; i < buckets; i++)
+		for (const struct mpi_unexpected *u = table[0][i].head; u; u = u->link[0].next) {
+			if ((u->bits ^ bits) & MPI_BITS_CTX)
+				continue;
+			sum.messages++;
+			sum.bytes += (uint64_t)u->bytes;
+		}
+	return sum;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -366,13 +382,23 @@ static void discharge_bytes(int rank, uint32_t bytes)
 	mpi_credit_consumed(rank, bytes, 0);
 }
 
-/* Gives a short message at `data` to the receive that waits here for it. 0: there is none. */
-static int receive_short(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes)
+static void raise_message(enum mpi_event kind, uint64_t bits, MPI_Count bytes)
+{
+	mpi_event_message(kind, bits >> 48, mpi_bits_source(bits), mpi_bits_tag(bits), bytes,
+			  false);
+}
+
+/* Gives a short message at `data` to the receive that waits here for it. 0: there is none.
+ * `watched`: a tool wants to know. */
+static inline int __attribute__((always_inline))
+receive_short(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes, bool watched)
 {
 	struct mpi_request *r = mpi_posted_take(bits);
 
 	if (!r)
 		return 0;
+	if (watched)
+		raise_message(MPI_EVENT_MATCHED, bits, (MPI_Count)bytes);
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	mpi_recv_short(r, bits, hdr, data, (MPI_Count)bytes);
 	mpi_credit_consumed(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
@@ -393,14 +419,31 @@ void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_inline_handler_t of)
 	inline_handler[kind] = of;
 }
 
-/* Inline handler. Takes a short message if a receive waits here for it. */
-static int handle_arrival_inline(const ptl_arrival_t *put)
+static inline int __attribute__((always_inline))
+arrival_inline(const ptl_arrival_t *put, bool watched)
 {
 	if (put->type != PTL_EVENT_PUT_END)
 		return inline_handler[MPI_ARRIVAL_ANSWER](put);
 	if (!(put->match_bits & MPI_BITS_PROTO))
 		return inline_handler[MPI_ARRIVAL_FLAG](put);
-	return receive_short(put->match_bits, put->hdr_data, put->data, put->length);
+	return receive_short(put->match_bits, put->hdr_data, put->data, put->length, watched);
+}
+
+/* Inline handler. Takes a short message if a receive waits here for it. */
+static int handle_arrival_inline(const ptl_arrival_t *put)
+{
+	return arrival_inline(put, false);
+}
+
+/* The same while a tool watches. Portals holds its lock, so tools read the events later. */
+static int handle_arrival_watched(const ptl_arrival_t *put)
+{
+	int handled;
+
+	mpi_events_hold();
+	handled = arrival_inline(put, mpi_event_watched(MPI_EVENT_MATCHED));
+	mpi_events_let_go();
+	return handled;
 }
 
 static struct mpi_unexpected *entry_of(const ptl_event_t *ev)
@@ -422,7 +465,8 @@ static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
 	struct mpi_unexpected *u;
 
 	b->used = ev->offset + ev->rlength;
-	if (receive_short(ev->match_bits, ev->hdr_data, b->base + ev->offset, ev->rlength))
+	if (receive_short(ev->match_bits, ev->hdr_data, b->base + ev->offset, ev->rlength,
+			  mpi_event_watched(MPI_EVENT_MATCHED)))
 		return;
 	u = entry_of(ev);
 	u->data = b->base + ev->offset;
@@ -431,6 +475,8 @@ static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
 	note_bytes(u, true);
 	file(u);
 	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_SHORT]++;
+	if (mpi_event_watched(MPI_EVENT_UNEXPECTED))
+		raise_message(MPI_EVENT_UNEXPECTED, u->bits, u->bytes);
 }
 
 /* Gives a long message to the receive that waits here for it, unless its sender has cancelled
@@ -456,11 +502,15 @@ static void long_arrived(const ptl_event_t *ev)
 		mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	}
 	if (r && err == PTL_OK) {
+		if (mpi_event_watched(MPI_EVENT_MATCHED))
+			raise_message(MPI_EVENT_MATCHED, u->bits, u->bytes);
 		mpi_recv_take(r, u);
 		return;
 	}
 	file(u);
 	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_LONG]++;
+	if (mpi_event_watched(MPI_EVENT_UNEXPECTED))
+		raise_message(MPI_EVENT_UNEXPECTED, u->bits, u->bytes);
 	if (r) {
 		mpi_request_fail(r, no_claim(err), "%s", mpi_fail_text());
 		mpi_request_done(r);
@@ -511,11 +561,30 @@ static void handled(bool any)
 	mpi_credit_return();
 }
 
+static void handled_watched(bool any)
+{
+	handled(any);
+	mpi_events_flush();
+}
+
 const struct mpi_progress_hooks mpi_message_hooks = {
 	.inline_handler = handle_arrival_inline,
 	.handled = handled,
 	.check = mpi_peers_check,
 };
+
+static const struct mpi_progress_hooks watched_hooks = {
+	.inline_handler = handle_arrival_watched,
+	.handled = handled_watched,
+	.check = mpi_peers_check,
+};
+
+void mpi_messages_watched(void)
+{
+	mpi_progress_rehook(mpi_events_watched ? &watched_hooks : &mpi_message_hooks);
+	mpi_proto.at_once_most =
+		mpi_event_watched(MPI_EVENT_DONE) ? -1 : (MPI_Count)mpi_proto.short_most;
+}
 
 int mpi_unexpected_init(void)
 {

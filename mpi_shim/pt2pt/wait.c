@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/pt2pt/generalized.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
@@ -297,6 +298,25 @@ int mpi_request_get_status_all(int count, const MPI_Request *array_of_requests, 
 
 /* ---- any ------------------------------------------------------------------------------------- */
 
+/* Waits until one of the active requests is done, and returns its index. */
+static int wait_for_one(int n, const MPI_Request *request, int active)
+{
+	int i = find_done(n, request, 0);
+	bool watched;
+
+	if (i >= 0)
+		return i;
+	watched = mpi_events_watched;
+	if (watched)
+		mpi_event_wait(MPI_EVENT_WAIT_BEGIN, NULL, active);
+	do
+		mpi_progress(true);
+	while ((i = find_done(n, request, 0)) < 0);
+	if (watched)
+		mpi_event_wait(MPI_EVENT_WAIT_END, NULL, active);
+	return i;
+}
+
 int mpi_waitany(int count, MPI_Request *array_of_requests, int *indx, MPI_Status *status)
 {
 	int active = count_active(count, array_of_requests), i;
@@ -308,8 +328,7 @@ int mpi_waitany(int count, MPI_Request *array_of_requests, int *indx, MPI_Status
 		mpi_status_empty(status);
 		return MPI_SUCCESS;
 	}
-	while ((i = find_done(count, array_of_requests, 0)) < 0)
-		mpi_progress(true);
+	i = wait_for_one(count, array_of_requests, active);
 	*indx = i;
 	return finish_and_forget(&array_of_requests[i], request_of(array_of_requests[i]), status);
 }
@@ -390,8 +409,7 @@ int mpi_waitsome(int incount, MPI_Request *array_of_requests, int *outcount, int
 		*outcount = MPI_UNDEFINED;
 		return MPI_SUCCESS;
 	}
-	while (find_done(incount, array_of_requests, 0) < 0)
-		mpi_progress(true);
+	wait_for_one(incount, array_of_requests, active);
 	return finish_some(incount, array_of_requests, outcount, array_of_indices,
 			   array_of_statuses);
 }

@@ -21,6 +21,7 @@
 #include "base/yield.h"
 #include "mpi_shim/coll/calls.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/coll/shm/shmcoll_impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
 
@@ -244,19 +245,35 @@ static int await_not_there(struct mpi_shmcoll *h, const _Atomic uint64_t *word, 
 	return rc ? rc : verdict(h, word);
 }
 
-int mpi_shmcoll_await(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
+static int await_measured(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	uint64_t since;
 	int rc;
 
-	if (word_reached(word, least))
-		return verdict(h, word);
 	if (!h->paths.since)
 		return await_not_there(h, word, least);
 	since = base_now_ns();
 	rc = await_not_there(h, word, least);
 	h->paths.waited += base_now_ns() - since;
 	return rc;
+}
+
+static int __attribute__((cold, noinline))
+await_watched(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	int rc;
+
+	mpi_event_wait_collective(MPI_EVENT_WAIT_BEGIN, h->comm);
+	rc = await_measured(h, word, least);
+	mpi_event_wait_collective(MPI_EVENT_WAIT_END, h->comm);
+	return rc;
+}
+
+int mpi_shmcoll_await(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	if (word_reached(word, least))
+		return verdict(h, word);
+	return mpi_events_watched ? await_watched(h, word, least) : await_measured(h, word, least);
 }
 
 static void wake_rank(const struct mpi_shmcoll *h, int i)
