@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The tool interface: start and end, categories, and queries of their events, which do not
- * exist.
+ * The tool interface: start and end, and categories.
  */
 #include "mpi_shim/api/tool.h"
 #include "mpi_shim/api/weak.h"
+#include "mpi_shim/core/events.h"
 
 #include <pthread.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static int inits; /* calls of MPI_T_init_thread minus those of MPI_T_finalize */
+
+void mpi_tool_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
 
 int mpi_tool_enter(void)
 {
-	pthread_mutex_lock(&lock);
+	mpi_tool_lock();
 	if (inits > 0)
 		return MPI_SUCCESS;
 	return mpi_tool_leave(MPI_T_ERR_NOT_INITIALIZED);
@@ -45,7 +50,7 @@ void mpi_tool_string(const char *text, char *buf, int *len)
 
 /* ---- categories ------------------------------------------------------------------------------ */
 
-enum { SETTINGS, MESSAGES, PORTALS, CATEGORIES };
+enum { SETTINGS, MESSAGES, PORTALS, OBJECTS, REQUESTS, FILES, CATEGORIES };
 
 static const struct {
 	const char *name, *text;
@@ -53,9 +58,12 @@ static const struct {
 	[SETTINGS] = { "settings", "What environment variables set, and the launcher" },
 	[MESSAGES] = { "messages", "How MPI messages travelled" },
 	[PORTALS] = { "portals", "Status registers of the Portals interface" },
+	[OBJECTS] = { "objects", "What is under way on one communicator or window" },
+	[REQUESTS] = { "requests", "When calls wait, and when requests are complete" },
+	[FILES] = { "files", "Operations on files" },
 };
 
-/* A category's variables: `count` numbers from `first` on. */
+/* A category's variables or event types: `count` numbers from `first` on. */
 struct range {
 	int first, count;
 };
@@ -67,13 +75,27 @@ static struct range cvars_of(int cat)
 
 static struct range pvars_of(int cat)
 {
-	int shim = mpi_tool_pvar_shim_count();
+	int shim = mpi_tool_pvar_shim_count(), bound = mpi_tool_pvar_bound_count();
+	int all = mpi_tool_pvar_count();
 
 	if (cat == MESSAGES)
 		return (struct range){ 0, shim };
 	if (cat == PORTALS)
-		return (struct range){ shim, mpi_tool_pvar_count() - shim };
+		return (struct range){ shim, all - bound - shim };
+	if (cat == OBJECTS)
+		return (struct range){ all - bound, bound };
 	return (struct range){ 0, 0 };
+}
+
+static struct range events_of(int cat)
+{
+	static const struct range events[CATEGORIES] = {
+		[MESSAGES] = { MPI_EVENT_UNEXPECTED, 2 }, /* and MPI_EVENT_MATCHED */
+		[REQUESTS] = { MPI_EVENT_WAIT_BEGIN, 3 }, /* WAIT_END, DONE */
+		[FILES] = { MPI_EVENT_FILE_BEGIN, 2 },    /* FILE_END */
+	};
+
+	return events[cat];
 }
 
 static int enter_category(int cat)
@@ -98,7 +120,7 @@ MPI_WEAK(MPI_T_init_thread);
 int PMPI_T_init_thread(int required, int *provided)
 {
 	(void)required; /* the lock makes all levels the same */
-	pthread_mutex_lock(&lock);
+	mpi_tool_lock();
 	inits++;
 	mpi_tool_int(MPI_THREAD_MULTIPLE, provided);
 	return mpi_tool_leave(MPI_SUCCESS);
@@ -107,15 +129,22 @@ int PMPI_T_init_thread(int required, int *provided)
 MPI_WEAK(MPI_T_finalize);
 int PMPI_T_finalize(void)
 {
-	int rc = mpi_tool_enter();
+	int rc;
 
-	if (rc != MPI_SUCCESS)
-		return rc;
-	if (--inits == 0) {
-		mpi_tool_cvars_fini();
-		mpi_tool_pvars_fini();
+	if (mpi_tool_in_callback())
+		return MPI_T_ERR_NOT_ACCESSIBLE;
+	mpi_tool_enter_library();
+	rc = mpi_tool_enter();
+	if (rc == MPI_SUCCESS) {
+		if (--inits == 0) {
+			mpi_tool_cvars_fini();
+			mpi_tool_pvars_fini();
+			mpi_tool_events_fini();
+		}
+		mpi_tool_leave(rc);
 	}
-	return mpi_tool_leave(MPI_SUCCESS);
+	mpi_tool_leave_library();
+	return rc;
 }
 
 MPI_WEAK(MPI_T_category_get_num);
@@ -204,7 +233,7 @@ int PMPI_T_category_get_num_events(int cat_index, int *num_events)
 		return rc;
 	if (!num_events)
 		return mpi_tool_leave(MPI_T_ERR_INVALID);
-	*num_events = 0;
+	*num_events = events_of(cat_index).count;
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
@@ -215,7 +244,7 @@ int PMPI_T_category_get_events(int cat_index, int len, int indices[])
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	return mpi_tool_leave(list((struct range){ 0, 0 }, len, indices));
+	return mpi_tool_leave(list(events_of(cat_index), len, indices));
 }
 
 /* Always the same number, as nothing is ever added. */

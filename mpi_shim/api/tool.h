@@ -7,7 +7,8 @@
  *
  * The interface works before MPI_Init and after MPI_Finalize. It returns its errors and never
  * runs an error handler. It has a lock of its own, which is held when the functions that end
- * variables (_fini) are called.
+ * variables (_fini) are called. The lock is recursive: it is also held while a callback of an
+ * event runs inside of the library. Where both are needed the library's lock is taken first.
  */
 #ifndef MPI_SHIM_TOOL_H
 #define MPI_SHIM_TOOL_H
@@ -23,6 +24,13 @@
 int mpi_tool_enter(void);
 /* Release the lock and return `rc`. */
 int mpi_tool_leave(int rc);
+/* Take the lock, whether or not the interface is initialized. */
+void mpi_tool_lock(void);
+/* Take the library's lock, unless this thread has it as it runs a callback. */
+void mpi_tool_enter_library(void);
+void mpi_tool_leave_library(void);
+/* Whether this thread runs a callback of an event. */
+bool mpi_tool_in_callback(void);
 
 /* Store a string result and its length; `len` is both input and output (MPI-4 §15.3.3). Does
  * nothing if `len` is NULL. */
@@ -32,6 +40,11 @@ static inline void mpi_tool_int(int value, int *out)
 	if (out)
 		*out = value;
 }
+
+/* An enumeration; only its address is used. */
+struct MPI_T_enum_t {
+	char unused;
+};
 
 /* ---- control variables: rows of the configuration table -------------------------------------- */
 
@@ -45,6 +58,17 @@ void mpi_tool_cvars_fini(void);
 int mpi_tool_pvar_count(void);
 /* How many of them, counted from the first, are the shim's own. */
 int mpi_tool_pvar_shim_count(void);
+/* How many, counted from the last, are bound to an object. */
+int mpi_tool_pvar_bound_count(void);
 void mpi_tool_pvars_fini(void);
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* The number of elements of an event type, whose names are this enumeration, and its name; -1:
+ * another enumeration. */
+int mpi_tool_elements(MPI_T_enum e, const char **name);
+const char *mpi_tool_element(MPI_T_enum e, int i);
+/* Needs the library's lock, too. */
+void mpi_tool_events_fini(void);
 
 #endif

@@ -12,10 +12,7 @@
 
 /* ---- enumerations: the choices of a row, "auto|on|off" --------------------------------------- */
 
-/* One per row, used for its address only. The index is that of the row. */
-struct MPI_T_enum_t {
-	char unused;
-};
+/* One per row. The index is that of the row. */
 #define ROW_(...) +1
 static struct MPI_T_enum_t enums[0 BASE_CONFIG_TABLE(ROW_)];
 #undef ROW_
@@ -280,15 +277,17 @@ MPI_WEAK(MPI_T_enum_get_info);
 int PMPI_T_enum_get_info(MPI_T_enum enumtype, int *num, char *name, int *name_len)
 {
 	const struct base_config_var *var;
-	int rc = mpi_tool_enter();
+	const char *of = NULL;
+	int items, rc = mpi_tool_enter();
 
 	if (rc != MPI_SUCCESS)
 		return rc;
 	var = enum_row(enumtype);
-	if (!var)
+	items = var ? choices_of(var) : mpi_tool_elements(enumtype, &of);
+	if (items < 0)
 		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
-	mpi_tool_int(choices_of(var), num);
-	mpi_tool_string(var->name, name, name_len);
+	mpi_tool_int(items, num);
+	mpi_tool_string(var ? var->name : of, name, name_len);
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
@@ -296,17 +295,21 @@ MPI_WEAK(MPI_T_enum_get_item);
 int PMPI_T_enum_get_item(MPI_T_enum enumtype, int indx, int *value, char *name, int *name_len)
 {
 	const struct base_config_var *var;
+	const char *of;
 	char text[64];
-	int rc = mpi_tool_enter();
+	int items, rc = mpi_tool_enter();
 
 	if (rc != MPI_SUCCESS)
 		return rc;
 	var = enum_row(enumtype);
-	if (!var)
+	items = var ? choices_of(var) : mpi_tool_elements(enumtype, &of);
+	if (items < 0)
 		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
-	if (indx < 0 || !choice_text(var->choices, indx, text, sizeof(text)))
+	if (indx < 0 || indx >= items)
 		return mpi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+	if (var)
+		choice_text(var->choices, indx, text, sizeof(text));
 	mpi_tool_int(indx, value);
-	mpi_tool_string(text, name, name_len);
+	mpi_tool_string(var ? text : mpi_tool_element(enumtype, indx), name, name_len);
 	return mpi_tool_leave(MPI_SUCCESS);
 }

@@ -3,8 +3,12 @@
  *
  * Performance variables of the tool interface: first the shim's counters (world.h), then
  * collectives by algorithm (coll/algorithms.h), then the status registers of its Portals
- * interface. All count always, so none can be started or stopped. Counters can be reset, but
- * only for one handle, which remembers where it counts from.
+ * interface, then those that are bound to a communicator or window. All count always, so none
+ * can be started or stopped. Counters can be reset, but only for one handle, which remembers
+ * where it counts from.
+ *
+ * A handle keeps the number of its object's handle, not the object. When the object has been
+ * freed the handle is invalid.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -13,7 +17,11 @@
 
 #include "mpi_shim/api/tool.h"
 #include "mpi_shim/coll/algorithms.h"
+#include "mpi_shim/core/object.h"
+#include "mpi_shim/core/request.h"
 #include "mpi_shim/core/world.h"
+#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/rma/win.h"
 #include "mpi_shim/api/weak.h"
 
 /* Names are those of the tables in lower case: mpi_sent_short, mpi_coll_bcast_ring,
@@ -54,9 +62,82 @@ static const struct {
 /* Index of the first status register. */
 #define OWN (SHIM + MPI_COLL_COUNT_)
 
+/* ---- variables of an object ------------------------------------------------------------------ */
+
+static uint64_t requests_of(const struct mpi_comm *comm, enum mpi_request_kind kind)
+{
+	const struct mpi_request *r;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
+		n += r->obj.handle && r->kind == kind && !r->done && r->comm == comm;
+	return n;
+}
+
+static uint64_t receives_of(const void *comm)
+{
+	return requests_of(comm, MPI_REQ_RECV);
+}
+
+static uint64_t sends_of(const void *comm)
+{
+	return requests_of(comm, MPI_REQ_SEND);
+}
+
+static uint64_t unexpected_of(const void *comm)
+{
+	return mpi_unexpected_count(((const struct mpi_comm *)comm)->context).messages;
+}
+
+static uint64_t unexpected_bytes_of(const void *comm)
+{
+	return mpi_unexpected_count(((const struct mpi_comm *)comm)->context).bytes;
+}
+
+static uint64_t collectives_of(const void *comm)
+{
+	return ((const struct mpi_comm *)comm)->calls.number;
+}
+
+static uint64_t pending_of(const void *win)
+{
+	return ((const struct mpi_win *)win)->pending;
+}
+
+static const struct {
+	const char *name, *text;
+	uint64_t (*now)(const void *object); /* needs the library's lock */
+	int bind;
+	enum mpi_kind kind;
+} bound_count[] = {
+	{ "MPI_COMM_RECEIVES_NOW", "receives that are posted", receives_of, MPI_T_BIND_MPI_COMM,
+	  MPI_KIND_COMM },
+	{ "MPI_COMM_SENDS_NOW", "sends that are not complete", sends_of, MPI_T_BIND_MPI_COMM,
+	  MPI_KIND_COMM },
+	{ "MPI_COMM_UNEXPECTED_NOW", "messages that wait for their receive", unexpected_of,
+	  MPI_T_BIND_MPI_COMM, MPI_KIND_COMM },
+	{ "MPI_COMM_UNEXPECTED_BYTES", "bytes of the messages that wait for their receive",
+	  unexpected_bytes_of, MPI_T_BIND_MPI_COMM, MPI_KIND_COMM },
+	{ "MPI_COMM_COLLECTIVES", "collectives that were called", collectives_of,
+	  MPI_T_BIND_MPI_COMM, MPI_KIND_COMM },
+	{ "MPI_WIN_OPERATIONS_NOW", "one-sided operations that are not complete", pending_of,
+	  MPI_T_BIND_MPI_WIN, MPI_KIND_WIN },
+};
+#define BOUND ((int)(sizeof(bound_count) / sizeof(bound_count[0])))
+
+/* Index of the first of them. */
+#define FIRST_BOUND (OWN + PTL)
+
+int mpi_tool_pvar_bound_count(void)
+{
+	return BOUND;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
 int mpi_tool_pvar_count(void)
 {
-	return OWN + PTL;
+	return FIRST_BOUND + BOUND;
 }
 
 int mpi_tool_pvar_shim_count(void)
@@ -72,7 +153,9 @@ static void name_of_pvar(int index, char name[NAME_MAX_])
 		snprintf(name, NAME_MAX_, "mpi_coll_%s",
 			 mpi_algorithm_word((size_t)(index - SHIM)));
 	else
-		snprintf(name, NAME_MAX_, "%s", ptl_count[index - OWN].name);
+		snprintf(name, NAME_MAX_, "%s",
+			 index < FIRST_BOUND ? ptl_count[index - OWN].name
+					     : bound_count[index - FIRST_BOUND].name);
 	for (; *name; name++)
 		*name = *name == '=' ? '_' : (char)tolower((unsigned char)*name);
 }
@@ -81,8 +164,10 @@ static const char *text_of(int index)
 {
 	if (index < SHIM)
 		return shim_count[index].text;
-	return index < OWN ? mpi_algorithm_text((size_t)(index - SHIM))
-			   : ptl_count[index - OWN].text;
+	if (index < OWN)
+		return mpi_algorithm_text((size_t)(index - SHIM));
+	return index < FIRST_BOUND ? ptl_count[index - OWN].text
+				   : bound_count[index - FIRST_BOUND].text;
 }
 
 static bool ends_with(const char *name, const char *end)
@@ -111,28 +196,48 @@ static bool is_counter(int index)
 	return class_of_pvar(index) == MPI_T_PVAR_CLASS_COUNTER;
 }
 
-/* The current value. Portals' registers are 0 outside of MPI_Init and MPI_Finalize. */
-static uint64_t pvar_now(int index)
+struct MPI_T_pvar_handle_t {
+	struct MPI_T_pvar_handle_t *next;
+	int index;
+	void *object;  /* handle of the object that it is bound to */
+	uint64_t from; /* value of the variable at the last reset */
+};
+
+static bool is_running(void)
 {
+	return atomic_load(&mpi_world.phase) == MPI_PHASE_RUNNING;
+}
+
+static bool is_of_object(int index)
+{
+	return index >= FIRST_BOUND;
+}
+
+/* The object of a bound variable. NULL: there is none of this handle, or none any more. */
+static void *bound_object(int index, const void *handle)
+{
+	return is_running() ? mpi_object_of(handle, bound_count[index - FIRST_BOUND].kind) : NULL;
+}
+
+/* The current value. Portals' registers are 0 outside of MPI_Init and MPI_Finalize. */
+static uint64_t pvar_now(const struct MPI_T_pvar_handle_t *handle)
+{
+	const int index = handle->index;
 	ptl_sr_value_t value = 0;
 
 	if (index < SHIM)
 		return mpi_world.counts[index];
 	if (index < OWN)
 		return mpi_coll_counts[index - SHIM];
-	if (atomic_load(&mpi_world.phase) != MPI_PHASE_RUNNING ||
+	if (is_of_object(index))
+		return bound_count[index - FIRST_BOUND].now(bound_object(index, handle->object));
+	if (!is_running() ||
 	    PtlNIStatus(mpi_world.ni, ptl_count[index - OWN].reg, &value) != PTL_OK)
 		return 0;
 	return value;
 }
 
 /* ---- sessions and handles -------------------------------------------------------------------- */
-
-struct MPI_T_pvar_handle_t {
-	struct MPI_T_pvar_handle_t *next;
-	int index;
-	uint64_t from; /* value of the variable at the last reset */
-};
 
 struct MPI_T_pvar_session_t {
 	struct MPI_T_pvar_session_t *next;
@@ -193,6 +298,31 @@ static int enter_pvar(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 	return MPI_SUCCESS;
 }
 
+/* As enter_pvar(), with the library's lock, which values of objects need. */
+static int enter_values(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+	int rc;
+
+	mpi_tool_enter_library();
+	rc = enter_pvar(session, handle);
+	if (rc != MPI_SUCCESS)
+		mpi_tool_leave_library();
+	return rc;
+}
+
+static int leave_values(int rc)
+{
+	mpi_tool_leave(rc);
+	mpi_tool_leave_library();
+	return rc;
+}
+
+/* Whether the object of a handle has been freed. */
+static bool is_stale(const struct MPI_T_pvar_handle_t *h)
+{
+	return is_of_object(h->index) && !bound_object(h->index, h->object);
+}
+
 /* ---- queries --------------------------------------------------------------------------------- */
 
 MPI_WEAK(MPI_T_pvar_get_num);
@@ -225,7 +355,9 @@ int PMPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosi
 	mpi_tool_string(text_of(pvar_index), desc, desc_len);
 	mpi_tool_int(MPI_T_VERBOSITY_USER_BASIC, verbosity);
 	mpi_tool_int(class_of_pvar(pvar_index), var_class);
-	mpi_tool_int(MPI_T_BIND_NO_OBJECT, bind);
+	mpi_tool_int(is_of_object(pvar_index) ? bound_count[pvar_index - FIRST_BOUND].bind
+					      : MPI_T_BIND_NO_OBJECT,
+		     bind);
 	mpi_tool_int(!is_counter(pvar_index), readonly);
 	mpi_tool_int(1, continuous);
 	mpi_tool_int(is_counter(pvar_index), atomic);
@@ -307,24 +439,26 @@ int PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *o
 			     MPI_T_pvar_handle *handle, int *count)
 {
 	struct MPI_T_pvar_handle_t *h;
-	int rc = enter_pvar(session, MPI_T_PVAR_ALL_HANDLES);
+	int rc = enter_values(session, MPI_T_PVAR_ALL_HANDLES);
 
-	(void)obj_handle; /* no variable is bound to an object */
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (pvar_index < 0 || pvar_index >= mpi_tool_pvar_count())
-		return mpi_tool_leave(MPI_T_ERR_INVALID_INDEX);
-	if (!handle || !count)
-		return mpi_tool_leave(MPI_T_ERR_INVALID);
+		return leave_values(MPI_T_ERR_INVALID_INDEX);
+	if (!handle || !count || (is_of_object(pvar_index) && !obj_handle))
+		return leave_values(MPI_T_ERR_INVALID);
+	if (is_of_object(pvar_index) && !bound_object(pvar_index, *(void **)obj_handle))
+		return leave_values(MPI_T_ERR_INVALID_HANDLE);
 	h = calloc(1, sizeof(*h));
 	if (!h)
-		return mpi_tool_leave(MPI_T_ERR_MEMORY);
+		return leave_values(MPI_T_ERR_MEMORY);
 	h->index = pvar_index;
+	h->object = is_of_object(pvar_index) ? *(void **)obj_handle : NULL;
 	h->next = session->handles;
 	session->handles = h;
 	*handle = h;
 	*count = 1;
-	return mpi_tool_leave(MPI_SUCCESS);
+	return leave_values(MPI_SUCCESS);
 }
 
 MPI_WEAK(MPI_T_pvar_handle_free);
@@ -364,15 +498,15 @@ int PMPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 	return PMPI_T_pvar_start(session, handle);
 }
 
-/* As enter_pvar(), for one handle and a value. */
+/* As enter_values(), for one handle and a value. */
 static int enter_value(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf)
 {
-	int rc = enter_pvar(session, handle);
+	int rc = enter_values(session, handle);
 
-	if (rc == MPI_SUCCESS && handle == MPI_T_PVAR_ALL_HANDLES)
-		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+	if (rc == MPI_SUCCESS && (handle == MPI_T_PVAR_ALL_HANDLES || is_stale(handle)))
+		return leave_values(MPI_T_ERR_INVALID_HANDLE);
 	if (rc == MPI_SUCCESS && !buf)
-		return mpi_tool_leave(MPI_T_ERR_INVALID);
+		return leave_values(MPI_T_ERR_INVALID);
 	return rc;
 }
 
@@ -383,8 +517,8 @@ int PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void 
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	*(uint64_t *)buf = pvar_now(handle->index) - handle->from;
-	return mpi_tool_leave(MPI_SUCCESS);
+	*(uint64_t *)buf = pvar_now(handle) - handle->from;
+	return leave_values(MPI_SUCCESS);
 }
 
 MPI_WEAK(MPI_T_pvar_write);
@@ -395,26 +529,29 @@ int PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, cons
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (!is_counter(handle->index))
-		return mpi_tool_leave(MPI_T_ERR_PVAR_NO_WRITE);
-	handle->from = pvar_now(handle->index) - *(const uint64_t *)buf;
-	return mpi_tool_leave(MPI_SUCCESS);
+		return leave_values(MPI_T_ERR_PVAR_NO_WRITE);
+	handle->from = pvar_now(handle) - *(const uint64_t *)buf;
+	return leave_values(MPI_SUCCESS);
 }
 
 MPI_WEAK(MPI_T_pvar_reset);
 int PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
 	struct MPI_T_pvar_handle_t *h;
-	int rc = enter_pvar(session, handle);
+	int rc = enter_values(session, handle);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
+	if (handle != MPI_T_PVAR_ALL_HANDLES && is_stale(handle))
+		return leave_values(MPI_T_ERR_INVALID_HANDLE);
 	if (handle != MPI_T_PVAR_ALL_HANDLES && !is_counter(handle->index))
-		return mpi_tool_leave(MPI_T_ERR_PVAR_NO_WRITE);
+		return leave_values(MPI_T_ERR_PVAR_NO_WRITE);
 	for (h = session->handles; h; h = h->next) {
-		if ((handle == MPI_T_PVAR_ALL_HANDLES || h == handle) && is_counter(h->index))
-			h->from = pvar_now(h->index);
+		if ((handle == MPI_T_PVAR_ALL_HANDLES || h == handle) && is_counter(h->index) &&
+		    !is_stale(h))
+			h->from = pvar_now(h);
 	}
-	return mpi_tool_leave(MPI_SUCCESS);
+	return leave_values(MPI_SUCCESS);
 }
 
 MPI_WEAK(MPI_T_pvar_readreset);
@@ -426,9 +563,9 @@ int PMPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, 
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (!is_counter(handle->index))
-		return mpi_tool_leave(MPI_T_ERR_PVAR_NO_ATOMIC);
-	value = pvar_now(handle->index);
+		return leave_values(MPI_T_ERR_PVAR_NO_ATOMIC);
+	value = pvar_now(handle);
 	*(uint64_t *)buf = value - handle->from;
 	handle->from = value;
-	return mpi_tool_leave(MPI_SUCCESS);
+	return leave_values(MPI_SUCCESS);
 }
