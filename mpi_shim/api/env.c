@@ -3,7 +3,6 @@
  *
  * The environment of MPI: versions, time, names, memory and addresses.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "mpi_shim/api/entry.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/core/hardware.h"
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/api/weak.h"
 
@@ -107,24 +107,16 @@ int mpi_get_processor_name(char *name, int *resultlen)
 	return MPI_SUCCESS;
 }
 
-/* Whether this process is bound to one processor. */
-static bool one_cpu(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
-}
-
 /* Keys are types of hardware. Values say whether this process is restricted to one of that type. */
 int mpi_get_hw_resource_info(struct mpi_info **hw_info)
 {
 	struct mpi_info *info = NULL;
 	int rc = mpi_info_create(&info);
 
-	if (rc == MPI_SUCCESS)
-		rc = mpi_info_set(info, "linux://host", "true");
-	if (rc == MPI_SUCCESS)
-		rc = mpi_info_set(info, "linux://cpu", one_cpu() ? "true" : "false");
+	for (int type = 0; rc == MPI_SUCCESS && type < MPI_HARDWARE_TYPES; type++)
+		if (mpi_hardware_name(type))
+			rc = mpi_info_set(info, mpi_hardware_name(type),
+					  mpi_hardware_index(type) >= 0 ? "true" : "false");
 	if (rc == MPI_SUCCESS)
 		*hw_info = info;
 	else if (info)

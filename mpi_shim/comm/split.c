@@ -11,6 +11,8 @@
 #include "mpi_shim/comm/comm.h"
 #include "mpi_shim/core/context.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/hardware.h"
+#include "mpi_shim/core/info.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/comm/creation.h"
 #include "mpi_shim/core/world.h"
@@ -164,40 +166,149 @@ static bool group_elsewhere(const struct mpi_group *group)
 	return false;
 }
 
-/* Shared memory is the only kind of hardware known here; other kinds give no communicator (MPI-4
- * §7.4.2). */
+/* The number of the only resource of a type that this process may use, in the job: that of its
+ * node and that on the node. MPI_UNDEFINED: there is none. */
+static int resource_colour(int type)
+{
+	const int index = type < 0 ? -1 : mpi_hardware_index(type);
+
+	return index < 0 ? MPI_UNDEFINED : node_colour() * (MPI_HARDWARE_INDEX_MOST + 1) + index;
+}
+
+/* A type that is unknown here gives no communicator (MPI-4 §7.4.2). */
 static int guided_colour(const struct mpi_info *info)
 {
-	const char *kind = mpi_info_value(info, "mpi_hw_resource_type");
+	const char *name = mpi_info_value(info, "mpi_hw_resource_type");
 
-	return kind && strcmp(kind, "mpi_shared_memory") == 0 ? node_colour() : MPI_UNDEFINED;
+	if (!name)
+		return MPI_UNDEFINED;
+	return strcmp(name, "mpi_shared_memory") == 0 ? node_colour()
+						      : resource_colour(mpi_hardware_type(name));
+}
+
+/* The process sets that every job has. */
+static int set_colour(const char *name)
+{
+	if (strcmp(name, "mpi://WORLD") == 0)
+		return 0;
+	if (strcmp(name, "mpi://SELF") == 0)
+		return mpi_world.rank;
+	return strcmp(name, "mpi://SHARED") == 0 ? node_colour() : MPI_UNDEFINED;
+}
+
+/* Only one of the keys may be set. */
+static bool has_both_keys(const struct mpi_info *info)
+{
+	return mpi_info_value(info, "mpi_pset_name") &&
+	       mpi_info_value(info, "mpi_hw_resource_type");
+}
+
+static int resource_guided_colour(const struct mpi_info *info)
+{
+	const char *set = mpi_info_value(info, "mpi_pset_name");
+
+	if (has_both_keys(info))
+		return MPI_UNDEFINED;
+	return set ? set_colour(set) : guided_colour(info);
+}
+
+/*
+ * Find the widest type of hardware of which the processes of comm use more than one resource, or
+ * some use none alone. Collective; a process that takes no part in the split knows no types, so
+ * all of them first ask whether any does. -1: there is no such type, or none asks.
+ */
+static int agree_on_type(struct mpi_comm *comm, bool wanted, int *type)
+{
+	int64_t any = wanted, id[MPI_HARDWARE_TYPES][2]; /* largest; largest of the negative ones */
+	int err = mpi_coll_allreduce_max(&any, 1, comm);
+
+	*type = -1;
+	if (err != MPI_SUCCESS || !any)
+		return err;
+	for (int i = 0; i < MPI_HARDWARE_TYPES; i++) {
+		int colour = mpi_hardware_name(i) ? resource_colour(i) : MPI_UNDEFINED;
+
+		id[i][0] = colour == MPI_UNDEFINED ? -1 : colour;
+		id[i][1] = -id[i][0];
+	}
+	err = mpi_coll_allreduce_max(id[0], 2 * MPI_HARDWARE_TYPES, comm);
+	for (int i = 0; err == MPI_SUCCESS && *type < 0 && i < MPI_HARDWARE_TYPES; i++)
+		if (id[i][0] != -id[i][1])
+			*type = i;
+	return err;
+}
+
+/* The part of this process in a split into parts that are smaller than the whole. Of an
+ * intercommunicator the parts are nodes. */
+static int unguided_colour(struct mpi_comm *comm, int type)
+{
+	if (!comm->inter)
+		return resource_colour(type);
+	return group_elsewhere(comm->local) || group_elsewhere(comm->remote) ? node_colour()
+									     : MPI_UNDEFINED;
+}
+
+/* The part of this process, as the way to split says. `hardware`: the type that was agreed on. */
+static int colour_by(struct mpi_comm *comm, int type, const struct mpi_info *info, int hardware)
+{
+	switch (type) {
+	case MPI_COMM_TYPE_SHARED:
+		return node_colour();
+	case MPI_COMM_TYPE_HW_UNGUIDED:
+		return unguided_colour(comm, hardware);
+	case MPI_COMM_TYPE_HW_GUIDED:
+		return guided_colour(info);
+	case MPI_COMM_TYPE_RESOURCE_GUIDED:
+		return resource_guided_colour(info);
+	default:
+		return MPI_UNDEFINED;
+	}
+}
+
+static int check_split(int type, const struct mpi_info *info)
+{
+	if (type == MPI_COMM_TYPE_RESOURCE_GUIDED && has_both_keys(info))
+		return mpi_fail(MPI_ERR_INFO, "mpi_hw_resource_type and mpi_pset_name are both "
+					      "set, but only one of them may be");
+	if (type == MPI_UNDEFINED || type == MPI_COMM_TYPE_SHARED ||
+	    type == MPI_COMM_TYPE_HW_UNGUIDED || type == MPI_COMM_TYPE_HW_GUIDED ||
+	    type == MPI_COMM_TYPE_RESOURCE_GUIDED)
+		return MPI_SUCCESS;
+	return mpi_fail(MPI_ERR_ARG, "%d is not a way to split a communicator", type);
+}
+
+/* Keep the hints of a part, and say in the info object what an unguided one stands for. */
+static int take_part_info(struct mpi_comm *part, struct mpi_info *info, const char *hardware)
+{
+	if (hardware && info && info != &mpi_info_env) {
+		int err = mpi_info_put(info, "mpi_hw_resource_type", hardware);
+
+		if (err != MPI_SUCCESS)
+			return err;
+	}
+	return mpi_comm_take_hints(part, info);
 }
 
 /* In an intercommunicator the processes of a node on both sides stay together, as with
- * MPI_Comm_split. If a node has processes on one side only, they get no communicator. */
+ * MPI_Comm_split. If a node has processes on one side only, they get no communicator. A process
+ * with an argument that is wrong takes part without a colour, as the others know nothing. */
 int mpi_comm_split_type(struct mpi_comm *comm, int type, int key, struct mpi_info *info,
 			struct mpi_comm **out)
 {
-	int colour = MPI_UNDEFINED, err;
-	bool known = true;
+	const bool unguided = type == MPI_COMM_TYPE_HW_UNGUIDED;
+	struct mpi_comm *part = NULL;
+	int hardware = MPI_HARDWARE_HOST;
+	int err = comm->inter ? MPI_SUCCESS : agree_on_type(comm, unguided, &hardware);
 
-	switch (type) {
-	case MPI_COMM_TYPE_SHARED:
-		colour = node_colour();
-		break;
-	case MPI_COMM_TYPE_HW_UNGUIDED: /* parts must be smaller than the whole */
-		if (group_elsewhere(comm->local) || group_elsewhere(comm->remote))
-			colour = node_colour();
-		break;
-	case MPI_COMM_TYPE_HW_GUIDED:
-	case MPI_COMM_TYPE_RESOURCE_GUIDED:
-		colour = guided_colour(info);
-		break;
-	default:
-		known = type == MPI_UNDEFINED;
-	}
-	err = mpi_comm_split(comm, colour, key, out);
-	if (err == MPI_SUCCESS && !known)
-		err = mpi_fail(MPI_ERR_ARG, "%d is not a way to split a communicator", type);
+	if (err == MPI_SUCCESS)
+		err = mpi_comm_split(comm, colour_by(comm, type, info, hardware), key, &part);
+	if (err == MPI_SUCCESS)
+		err = check_split(type, info);
+	if (err == MPI_SUCCESS && part)
+		err = take_part_info(part, info, unguided ? mpi_hardware_name(hardware) : NULL);
+	if (err == MPI_SUCCESS)
+		*out = part;
+	else
+		mpi_comm_unmake(part);
 	return err;
 }
