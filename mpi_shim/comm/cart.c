@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mpi_shim/comm/comm.h"
+#include "mpi_shim/comm/placement.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/topology.h"
@@ -62,38 +63,71 @@ static struct mpi_topology *cart_new(int ndims)
 	return t;
 }
 
+/* The topology as the process with this rank of the grid sees it. NULL: out of memory. */
+static struct mpi_topology *cart_of(int ndims, const int *dims, const int *periods, int rank,
+				    int size)
+{
+	struct mpi_topology *t = cart_new(ndims);
+
+	if (!t)
+		return NULL;
+	for (int i = 0; i < ndims; i++) {
+		t->cart.dims[i] = dims[i];
+		t->cart.periods[i] = periods[i] != 0;
+	}
+	if (rank < size)
+		coords_of(t, rank, t->cart.coords, ndims);
+	return t;
+}
+
+static int create_in_order(struct mpi_comm *comm, int ndims, const int *dims, const int *periods,
+			   int size, struct mpi_comm **out)
+{
+	struct mpi_placement p;
+	struct mpi_topology *t = NULL;
+	int err = mpi_placement_agree(&p, comm, size);
+
+	if (err != MPI_SUCCESS)
+		return err;
+	if (mpi_placement_grid(&p, ndims, dims, periods) == MPI_SUCCESS)
+		t = cart_of(ndims, dims, periods,
+			    comm->rank < size ? p.rank[comm->rank] : comm->rank, size);
+	err = mpi_topology_attach(comm, size, p.order, t, out);
+	mpi_placement_end(&p);
+	return err;
+}
+
 int mpi_cart_create(struct mpi_comm *comm, int ndims, const int *dims, const int *periods,
 		    int reorder, struct mpi_comm **out)
 {
-	struct mpi_topology *t;
 	int size = 0, err = check_cart_intra(comm);
 
-	(void)reorder; /* a permission, not used */
 	if (err == MPI_SUCCESS)
 		err = grid_size(comm, ndims, dims, &size);
 	if (err != MPI_SUCCESS)
 		return err;
-	t = cart_new(ndims);
-	if (t) {
-		for (int i = 0; i < ndims; i++) {
-			t->cart.dims[i] = dims[i];
-			t->cart.periods[i] = periods[i] != 0;
-		}
-		if (comm->rank < size)
-			coords_of(t, comm->rank, t->cart.coords, ndims);
-	}
-	return mpi_topology_attach(comm, size, t, out);
+	if (reorder)
+		return create_in_order(comm, ndims, dims, periods, size, out);
+	return mpi_topology_attach(comm, size, NULL,
+				   cart_of(ndims, dims, periods, comm->rank, size), out);
 }
 
+/* This process's rank in the order of nodes. MPI_Cart_create with reorder asks all ranks for their
+ * caches, too; this call is local. */
 int mpi_cart_map(struct mpi_comm *comm, int ndims, const int *dims, const int *periods, int *rank)
 {
+	struct mpi_placement p = { 0 };
 	int size = 0, err = check_cart_intra(comm);
 
-	(void)periods;
 	if (err == MPI_SUCCESS)
 		err = grid_size(comm, ndims, dims, &size);
 	if (err == MPI_SUCCESS)
-		*rank = comm->rank < size ? comm->rank : MPI_UNDEFINED;
+		err = mpi_placement_local(&p, comm, size);
+	if (err == MPI_SUCCESS)
+		err = mpi_placement_grid(&p, ndims, dims, periods);
+	if (err == MPI_SUCCESS)
+		*rank = comm->rank < size ? p.rank[comm->rank] : MPI_UNDEFINED;
+	mpi_placement_end(&p);
 	return err;
 }
 

@@ -58,10 +58,11 @@ int mpi_comm_take_hints(struct mpi_comm *comm, const struct mpi_info *info);
 
 /*
  * Make a communicator of the first n ranks of comm, with a topology. Collective over comm,
- * blocking. Ranks are not reordered. Takes over `t`: it is released on failure and on ranks that
- * get no communicator. `t` NULL: this rank could not make it, and the result is MPI_ERR_NO_MEM.
+ * blocking. `order`: their ranks by new rank; NULL: they keep them. Takes over `t`: it is
+ * released on failure and on ranks that get no communicator. `t` NULL: this rank could not make
+ * it, and the result is MPI_ERR_NO_MEM.
  */
-int mpi_topology_attach(struct mpi_comm *comm, int n, struct mpi_topology *t,
+int mpi_topology_attach(struct mpi_comm *comm, int n, const int *order, struct mpi_topology *t,
 			struct mpi_comm **out);
 
 #endif

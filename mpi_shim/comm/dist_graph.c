@@ -64,7 +64,7 @@ static int attach_graph(struct mpi_comm *comm, struct mpi_topology *t, const str
 			struct mpi_comm **out)
 {
 	struct mpi_comm *made = NULL;
-	int err = mpi_topology_attach(comm, comm->size, t, &made);
+	int err = mpi_topology_attach(comm, comm->size, NULL, t, &made);
 
 	if (err == MPI_SUCCESS)
 		err = mpi_comm_take_hints(made, info);

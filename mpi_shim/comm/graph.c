@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mpi_shim/comm/comm.h"
+#include "mpi_shim/comm/placement.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/topology.h"
@@ -34,36 +35,58 @@ static int check_graph(const struct mpi_comm *comm, int nodes, const int *index,
 	return MPI_SUCCESS;
 }
 
+static struct mpi_topology *graph_of(int nodes, const int *index, const int *edge)
+{
+	const int edges = nodes ? index[nodes - 1] : 0;
+	struct mpi_topology *t = mpi_topology_new(MPI_GRAPH, (int64_t)nodes + edges);
+
+	if (!t)
+		return NULL;
+	t->graph.nodes = nodes;
+	t->graph.edges = edges;
+	t->graph.index = t->memory;
+	t->graph.edge = t->memory + nodes;
+	if (nodes)
+		memcpy(t->graph.index, index, (size_t)nodes * sizeof(int));
+	if (edges)
+		memcpy(t->graph.edge, edge, (size_t)edges * sizeof(int));
+	return t;
+}
+
 int mpi_graph_create(struct mpi_comm *comm, int nodes, const int *index, const int *edge,
 		     int reorder, struct mpi_comm **out)
 {
-	struct mpi_topology *t;
-	int edges, err = check_graph(comm, nodes, index, edge);
+	struct mpi_placement p;
+	struct mpi_topology *t = NULL;
+	int err = check_graph(comm, nodes, index, edge);
 
-	(void)reorder; /* a permission, not used */
 	if (err != MPI_SUCCESS)
 		return err;
-	edges = nodes ? index[nodes - 1] : 0;
-	t = mpi_topology_new(MPI_GRAPH, (int64_t)nodes + edges);
-	if (t) {
-		t->graph.nodes = nodes;
-		t->graph.edges = edges;
-		t->graph.index = t->memory;
-		t->graph.edge = t->memory + nodes;
-		if (nodes)
-			memcpy(t->graph.index, index, (size_t)nodes * sizeof(int));
-		if (edges)
-			memcpy(t->graph.edge, edge, (size_t)edges * sizeof(int));
-	}
-	return mpi_topology_attach(comm, nodes, t, out);
+	if (!reorder)
+		return mpi_topology_attach(comm, nodes, NULL, graph_of(nodes, index, edge), out);
+	err = mpi_placement_agree(&p, comm, nodes);
+	if (err != MPI_SUCCESS)
+		return err;
+	if (mpi_placement_graph(&p, index, edge) == MPI_SUCCESS)
+		t = graph_of(nodes, index, edge);
+	err = mpi_topology_attach(comm, nodes, p.order, t, out);
+	mpi_placement_end(&p);
+	return err;
 }
 
+/* As MPI_Cart_map: with nodes alone. */
 int mpi_graph_map(struct mpi_comm *comm, int nodes, const int *index, const int *edge, int *rank)
 {
+	struct mpi_placement p = { 0 };
 	int err = check_graph(comm, nodes, index, edge);
 
 	if (err == MPI_SUCCESS)
-		*rank = comm->rank < nodes ? comm->rank : MPI_UNDEFINED;
+		err = mpi_placement_local(&p, comm, nodes);
+	if (err == MPI_SUCCESS)
+		err = mpi_placement_graph(&p, index, edge);
+	if (err == MPI_SUCCESS)
+		*rank = comm->rank < nodes ? p.rank[comm->rank] : MPI_UNDEFINED;
+	mpi_placement_end(&p);
 	return err;
 }
 

@@ -11,23 +11,24 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/topology.h"
 
-static struct mpi_group *first_ranks(const struct mpi_comm *comm, int n)
+static struct mpi_group *first_ranks(const struct mpi_comm *comm, int n, const int *order)
 {
 	int *world;
 
-	if (n == comm->size)
+	if (n == comm->size && !order)
 		return mpi_object_keep(comm->local);
 	world = malloc(((size_t)n + 1) * sizeof(*world));
 	if (!world)
 		return NULL;
 	for (int i = 0; i < n; i++)
-		world[i] = mpi_group_world(comm->local, i);
+		world[i] = mpi_group_world(comm->local, order ? order[i] : i);
 	return mpi_group_make(n, world);
 }
 
-int mpi_topology_attach(struct mpi_comm *comm, int n, struct mpi_topology *t, struct mpi_comm **out)
+int mpi_topology_attach(struct mpi_comm *comm, int n, const int *order, struct mpi_topology *t,
+			struct mpi_comm **out)
 {
-	struct mpi_group *group = t ? first_ranks(comm, n) : NULL;
+	struct mpi_group *group = t ? first_ranks(comm, n, order) : NULL;
 	struct mpi_comm *made = NULL;
 	int err;
 

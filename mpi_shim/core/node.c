@@ -7,6 +7,15 @@
 
 #include <unistd.h>
 
+#include "base/config.h"
+
+uint32_t mpi_node_number(int world)
+{
+	const long pretended = base_config()->ptl_mpi_node;
+
+	return pretended > 0 ? (uint32_t)(world / pretended) : mpi_world.id[world].nid;
+}
+
 static int ranks_here(void)
 {
 	static int known;

@@ -14,6 +14,8 @@ static inline bool mpi_is_here(int world)
 	return mpi_world.id[world].nid == mpi_world.id[mpi_world.rank].nid;
 }
 
+/* A number that the processes of one node have in common. PTL_MPI_NODE pretends smaller nodes. */
+uint32_t mpi_node_number(int world);
 /* Whether all ranks of the job are on one node. The same on all ranks. */
 bool mpi_one_node(void);
 /* Whether the node is oversubscribed: more ranks than processors. */

@@ -22,16 +22,6 @@
 
 /* ---- who is where ---------------------------------------------------------------------------- */
 
-/* A number that the processes of one node have in common. */
-static uint64_t node_of_rank(const struct mpi_comm *comm, int rank)
-{
-	int world = mpi_comm_peer(comm, rank), pretended = (int)base_config()->ptl_mpi_node;
-
-	if (pretended > 0)
-		return (uint64_t)(world / pretended);
-	return mpi_world.id[world].nid;
-}
-
 struct on_node {
 	uint64_t node;
 	int rank;
@@ -60,7 +50,7 @@ static bool find_nodes(struct mpi_shmcoll *h)
 		return false;
 	}
 	for (int i = 0; i < comm->size; i++)
-		all[i] = (struct on_node){ node_of_rank(comm, i), i };
+		all[i] = (struct on_node){ mpi_node_number(mpi_comm_peer(comm, i)), i };
 	qsort(all, (size_t)comm->size, sizeof(*all), by_node);
 	for (int i = 0, first = 0; i < comm->size; i++) {
 		if (all[i].node != all[first].node)
@@ -278,7 +268,8 @@ bool mpi_shmcoll_takes_node(const struct mpi_comm *comm)
 	bool one = wanted(comm) && comm->size <= RANKS_MOST;
 
 	for (int i = 1; one && i < comm->size; i++)
-		one = node_of_rank(comm, i) == node_of_rank(comm, 0);
+		one = mpi_node_number(mpi_comm_peer(comm, i)) ==
+		      mpi_node_number(mpi_comm_peer(comm, 0));
 	return one;
 }
 
