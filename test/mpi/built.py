@@ -3,9 +3,13 @@
 # Copyright (c) 2026 the Postern authors
 """Every MPI function is built, or listed as not built, and the document says so.
 
+What other MPIs declare that are installed is compared with our header: names and types of arguments.
+
 Usage: built.py SOURCE_DIR
 """
+import glob
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
@@ -53,7 +57,46 @@ def wrong_count():
         f'it should say: {count} of the {len(FUNCTIONS.functions)} functions']
 
 
-CASES = [neither, both, unused, undocumented, wrong_count]
+OTHERS = ('/usr/include/*/mpich/mpi_proto.h', '/usr/lib/*/openmpi/include/mpi.h')
+COMMENT = re.compile(r'/\*.*?\*/|^\s*#[^\n]*', re.DOTALL | re.MULTILINE)
+PROTOTYPE = re.compile(r'(?:^|[;}\n])\s*(?:OMPI_DECLSPEC\s+)?(?:int|double|MPI_\w+)\s+(MPI_[A-Z]\w*[a-z]\w*)\s*'
+                       r'\(((?:[^;{}()]|\([^()]*\))*)\)[^;{}]*;')
+# Conversions of MPI-2 between C and Fortran, which some MPIs have as functions and we as macros
+CONVERSION = re.compile(r'MPI_\w+_(c2f|f2c|c2f08|f082c|f082f|f2f08)')
+
+
+def types_of(arguments):
+    """The types of a list of arguments without const, with arrays as pointers."""
+    types = []
+    for a in re.sub(r'\bconst\b', ' ', arguments).split(','):
+        stars = a.count('*') + a.count('[')
+        words = re.sub(r'\[[^\]]*\]|\*', ' ', a).split()
+        if words not in ([], ['void']):
+            types.append(' '.join(words[:-1] if len(words) > 1 else words) + '*' * stars)
+    return types
+
+
+def declared(path):
+    """Functions of a header, and the types of their arguments."""
+    text = COMMENT.sub(' ', pathlib.Path(path).read_text(encoding='utf-8', errors='replace'))
+    return {m[1]: types_of(m[2]) for m in PROTOTYPE.finditer(text)}
+
+
+def others():
+    """What the MPIs that are installed declare is declared here, with the same types of arguments."""
+    ours, removed = declared(ROOT / 'include/mpi_abi/mpi.h'), declared(ROOT / 'include/mpi/mpi.h')
+    places = []
+    for path in [path for pattern in OTHERS for path in glob.glob(pattern)]:
+        theirs = declared(path)
+        if len(theirs) < 300:
+            places.append(f'{path}: only {len(theirs)} functions were found')
+        places += [f'{path}: {name}({", ".join(types)}), here: {ours.get(name, "not there")}'
+                   for name, types in theirs.items()
+                   if ours.get(name) != types and name not in removed and not CONVERSION.fullmatch(name)]
+    return places
+
+
+CASES = [neither, both, unused, undocumented, wrong_count, others]
 
 
 def main():
