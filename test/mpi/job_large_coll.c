@@ -34,6 +34,24 @@ static void add_nothing(void *a, void *b, MPI_Count *length, MPI_Datatype *of)
 	(void)a, (void)b, (void)length, (void)of;
 }
 
+/* A function that counts with an int is called several times. */
+static MPI_Count seen;
+static const char *next_in, *next_inout; /* where the next call of an operation begins */
+static MPI_Aint step;
+
+static void add_in_parts(void *a, void *b, int *length, MPI_Datatype *of)
+{
+	(void)of;
+	CHECK(*length > 0);
+	if (next_in) {
+		CHECK(a == next_in);
+		CHECK(b == next_inout);
+		next_in += *length * step;
+		next_inout += *length * step;
+	}
+	seen += *length;
+}
+
 static int number(int rank, int i)
 {
 	return 100 * rank + i;
@@ -249,6 +267,45 @@ static void more_than_an_int_can_count(void)
 	MPI_Type_free(&empty);
 }
 
+static void a_function_with_an_int_is_called_in_parts(void)
+{
+	MPI_Datatype empty;
+	MPI_Op parts;
+
+	MPI_Type_contiguous(0, MPI_INT, &empty);
+	MPI_Type_commit(&empty);
+	MPI_Op_create(add_in_parts, 1, &parts);
+	setup(MANY, empty, parts);
+	seen = 0;
+	all_of_them();
+	CHECK(job_size == 1 || seen >= MANY);
+	MPI_Op_free(&parts);
+	MPI_Type_free(&empty);
+}
+
+/* The parts follow each other by the extent of a type with gaps. */
+static void the_parts_are_where_their_elements_are(void)
+{
+	MPI_Datatype empty, gaps;
+	MPI_Op parts;
+
+	MPI_Type_contiguous(0, MPI_INT, &empty);
+	MPI_Type_create_resized(empty, 0, 16, &gaps);
+	MPI_Type_commit(&gaps);
+	MPI_Op_create(add_in_parts, 1, &parts);
+	seen = 0;
+	step = 16;
+	next_in = (const char *)in;
+	next_inout = (const char *)out;
+	CHECK_EQUAL(MPI_Reduce_local_c(in, out, 2 * MANY, gaps, parts), MPI_SUCCESS);
+	CHECK(seen == 2 * MANY);
+	CHECK(next_in == (const char *)in + 32 * MANY);
+	next_in = next_inout = NULL;
+	MPI_Op_free(&parts);
+	MPI_Type_free(&gaps);
+	MPI_Type_free(&empty);
+}
+
 int main(int argc, char **argv)
 {
 	int periodic = 1;
@@ -258,6 +315,8 @@ int main(int argc, char **argv)
 	MPI_Cart_create(MPI_COMM_WORLD, 1, &job_size, &periodic, 0, &ring);
 	CASE(a_few_ints_far_away);
 	CASE(more_than_an_int_can_count);
+	CASE(a_function_with_an_int_is_called_in_parts);
+	CASE(the_parts_are_where_their_elements_are);
 	MPI_Comm_free(&ring);
 	return job_end();
 }
