@@ -114,11 +114,9 @@ int mpi_type_get_contents(struct mpi_type *datatype, MPI_Count max_integers,
 	for (size_t i = 0; i < b->n_types; i++) {
 		struct mpi_type *m = b->types[i];
 
-		/* one more handle, which the user has to free; MPI-4 §5.1.13 */
-		if (!m->predefined) {
-			mpi_object_keep(m);
-			m->body->handles++;
-		}
+		/* MPI-4 §5.1.13 */
+		if (!m->predefined)
+			mpi_type_lend(m);
 		array_of_datatypes[i] = mpi_handle_of(m);
 	}
 	return MPI_SUCCESS;

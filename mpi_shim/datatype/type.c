@@ -262,6 +262,12 @@ int mpi_type_commit(struct mpi_type **datatype)
 	return rc;
 }
 
+struct mpi_type *mpi_type_lend(struct mpi_type *t)
+{
+	t->body->handles++;
+	return mpi_object_keep(t);
+}
+
 int mpi_type_free(struct mpi_type **datatype)
 {
 	struct mpi_type *t = *datatype;

@@ -73,6 +73,9 @@ bool mpi_type_pair(const struct mpi_type *t, const struct mpi_type **value,
  * types. */
 const struct mpi_type *mpi_type_basic(const struct mpi_type *t);
 
+/* Give the program one more handle of a type that it made, which it has to free. */
+struct mpi_type *mpi_type_lend(struct mpi_type *t);
+
 /* Mark a new type as made by a constructor's `_c` form, for the envelope. */
 void mpi_type_mark_large(struct mpi_type *t);
 
@@ -101,5 +104,9 @@ struct mpi_runs {
  * Another result of `fn` than MPI_SUCCESS ends the walk and is returned. */
 typedef int mpi_run_fn(void *arg, const struct mpi_runs *r);
 int mpi_type_runs(const struct mpi_type *t, MPI_Count count, mpi_run_fn *fn, void *arg);
+/* The same for bytes [from, to) of the packed form of any number of elements: the first run may be
+ * the rest of one, the last the beginning of one. */
+int mpi_type_runs_between(const struct mpi_type *t, size_t from, size_t to, mpi_run_fn *fn,
+			  void *arg);
 
 #endif
