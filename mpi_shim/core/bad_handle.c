@@ -25,6 +25,7 @@ static const struct {
 	[MPI_KIND_INFO] = { "info object", MPI_ERR_INFO, (uintptr_t)MPI_INFO_NULL },
 	[MPI_KIND_MESSAGE] = { "message", MPI_ERR_REQUEST, (uintptr_t)MPI_MESSAGE_NULL },
 	[MPI_KIND_WIN] = { "window", MPI_ERR_WIN, (uintptr_t)MPI_WIN_NULL },
+	[MPI_KIND_FILE] = { "file", MPI_ERR_FILE, (uintptr_t)MPI_FILE_NULL },
 };
 
 int mpi_bad_handle(enum mpi_kind kind, const void *handle, const char *name)

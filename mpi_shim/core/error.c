@@ -15,9 +15,15 @@
 /* The text, and the code it was kept for. A handler may be called for another code. */
 static _Thread_local struct {
 	int code;
-	uint32_t on; /* handle of the communicator or window of the failed request; 0: none */
+	uint32_t on; /* handle of the communicator, window or file of the failed request; 0: none */
 	char text[MPI_MAX_ERROR_STRING];
 } kept;
+
+/* A failure that MPI_Error_string has the whole text of. */
+static _Thread_local struct {
+	int code;
+	char text[MPI_MAX_ERROR_STRING];
+} explained;
 
 int(mpi_fail)(int code, const char *format, ...)
 {
@@ -49,6 +55,19 @@ void *mpi_failed_on(enum mpi_kind kind)
 const char *mpi_fail_text(void)
 {
 	return kept.text;
+}
+
+void mpi_fail_explain(int code)
+{
+	if (kept.code != code || !kept.text[0])
+		return;
+	memcpy(explained.text, kept.text, sizeof(explained.text));
+	explained.code = code;
+}
+
+const char *mpi_fail_explained(int code)
+{
+	return code != MPI_SUCCESS && code == explained.code ? explained.text : NULL;
 }
 
 static void name_of_comm(const struct mpi_comm *comm, char *out, size_t size)

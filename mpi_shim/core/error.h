@@ -67,8 +67,8 @@ int mpi_raised(int code) __attribute__((cold));
 void mpi_raise_given(const struct mpi_errhandler *handler, const char *function, int code)
 	__attribute__((cold));
 
-/* Follows mpi_fail: marks the failure as that of a request on this communicator or window
- * (handle; 0: neither). So its error handler runs, even if the function that finds the failure
+/* Follows mpi_fail: marks the failure as that of a request on this communicator, window or
+ * file (handle; 0: none). So its error handler runs, even if the function that finds the failure
  * has no communicator. */
 void mpi_fail_on(uint32_t handle);
 /* Returns the object marked with mpi_fail_on, if it still exists and is of this kind; else
@@ -78,6 +78,12 @@ void *mpi_failed_on(enum mpi_kind kind);
 /* The text that this thread kept last, "" if none. A request that failed stores it, so that a
  * later wait repeats it. */
 const char *mpi_fail_text(void);
+
+/* Follows mpi_fail: MPI_Error_string has the kept text for `code` in this thread, until the next
+ * call of this function. For files, whose errors are returned by default. */
+void mpi_fail_explain(int code);
+/* The text that mpi_fail_explain has kept for `code`; NULL: none. */
+const char *mpi_fail_explained(int code);
 
 /* Returns the class of a class or code, MPI_ERR_UNKNOWN for any other number. */
 int mpi_error_class_of(int code);

@@ -175,13 +175,16 @@ int mpi_error_class(int code, int *class)
 
 int mpi_error_string(int code, char *string, int *length)
 {
+	const char *text = mpi_fail_explained(code);
 	int err = known_code(code);
 	size_t n;
 
 	if (err != MPI_SUCCESS)
 		return err;
-	n = strnlen(mpi_error_text(code), MPI_MAX_ERROR_STRING - 1);
-	memcpy(string, mpi_error_text(code), n);
+	if (!text)
+		text = mpi_error_text(code);
+	n = strnlen(text, MPI_MAX_ERROR_STRING - 1);
+	memcpy(string, text, n);
 	string[n] = '\0';
 	*length = (int)n;
 	return MPI_SUCCESS;

@@ -26,6 +26,7 @@ enum mpi_kind {
 	MPI_KIND_INFO,
 	MPI_KIND_MESSAGE,
 	MPI_KIND_WIN,
+	MPI_KIND_FILE,
 	MPI_KIND_END
 };
 

@@ -24,6 +24,7 @@ enum mpi_request_kind {
 	MPI_REQ_GENERALIZED,
 	MPI_REQ_RMA,  /* rma.h: ends with its operation */
 	MPI_REQ_HOOK, /* consists of other operations: hooks.h */
+	MPI_REQ_FILE, /* io/nonblocking.c: has a count of bytes */
 	MPI_REQ_KINDS
 };
 
@@ -54,7 +55,7 @@ struct mpi_request {
 		/* Send, recv: the operation fails when any rank of this communicator has died. */
 		struct mpi_comm *whole;
 	};
-	uint32_t win; /* handle of the window of a one-sided operation */
+	uint32_t win; /* handle of the window of a one-sided operation, or of the file */
 	/* From here on a new request has the values of its last user, where it has no use for
 	 * them. */
 	int peer;         /* as asked for; may be MPI_ANY_SOURCE */
