@@ -67,7 +67,10 @@ int mpi_raise_on(MPI_Comm handle, const char *function, int code)
 {
 	struct mpi_comm *comm = mpi_object_of(handle, MPI_KIND_COMM);
 	struct mpi_win *win = comm ? NULL : mpi_failed_on(MPI_KIND_WIN);
+	struct mpi_file *file = comm ? NULL : mpi_failed_on(MPI_KIND_FILE);
 
+	if (file)
+		return mpi_raise_file(file, function, code);
 	return win ? mpi_raise_win(win, function, code) : mpi_raise(comm, function, code);
 }
 
@@ -77,6 +80,11 @@ int mpi_raise_on_win(MPI_Win handle, const char *function, int code)
 
 	return win ? mpi_raise_win(win, function, code)
 		   : mpi_raise_on(MPI_COMM_NULL, function, code);
+}
+
+int mpi_raise_on_file(MPI_File handle, const char *function, int code)
+{
+	return mpi_raise_file(mpi_object_of(handle, MPI_KIND_FILE), function, code);
 }
 
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why)

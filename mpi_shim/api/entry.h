@@ -22,6 +22,7 @@
 #include "mpi_shim/core/request.h"
 #include "mpi_shim/core/topology.h"
 #include "mpi_shim/datatype/type.h"
+#include "mpi_shim/io/io.h"
 #include "mpi_shim/rma/win.h"
 #include "mpi_shim/core/world.h"
 
@@ -63,6 +64,9 @@ int mpi_raise_on(MPI_Comm handle, const char *function, int code) __attribute__(
 
 /* The same for windows. */
 int mpi_raise_on_win(MPI_Win handle, const char *function, int code) __attribute__((cold));
+
+/* The same for files; the handler of MPI_FILE_NULL serves where there is none. */
+int mpi_raise_on_file(MPI_File handle, const char *function, int code) __attribute__((cold));
 
 /* Return the error of an MPI function that is not built. `why` ends the sentence of the message. */
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why) __attribute__((cold));

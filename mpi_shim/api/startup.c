@@ -23,6 +23,7 @@
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/world.h"
 #include "mpi_shim/datatype/type.h"
+#include "mpi_shim/io/io.h"
 #include "mpi_shim/pt2pt/buffered.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
@@ -182,6 +183,7 @@ int mpi_world_fini(void)
 	err = mpi_coll_last_barrier(&mpi_comm_world);
 	if (err == MPI_ERR_PROC_ABORTED) /* the other ranks can still end in good order */
 		err = MPI_SUCCESS;
+	mpi_files_fini();
 	atomic_store(&mpi_world.phase, MPI_PHASE_AFTER);
 	if (base_config()->ptl_report)
 		report_colls();

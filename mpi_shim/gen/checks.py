@@ -13,6 +13,7 @@ import re
 P2P = 'point-to-point: (?!partitioned|buffers).*'
 COLL = 'collectives: .*'
 RMA = 'one-sided: .*'
+FILES = 'files: .*'
 ANY = '.*'
 
 NOT_NULL = 'mpi_check_null({v}, {n})'
@@ -44,6 +45,13 @@ ROWS = [
     (RMA, ANY, '(origin|target|result)_count', 'mpi_check_count({v}, {n})'),
     (RMA, ANY, 'target_rank', 'mpi_check_target({win}, {v}, {n})'),
     (RMA, 'Win_shared_query|Win_lock|Win_unlock|Win_flush.*', 'rank', 'mpi_check_target({win}, {v}, {n})'),
+
+    # files
+    (FILES, '.*_end', 'buf', ''),
+    (FILES, ANY, 'buf', BUFFER % ('count', 'datatype')),
+    (FILES, 'File_.*(read|write).*', 'datatype', COMMITTED),
+    (FILES, '.*_at(_.*)?', 'offset', NOT_NEGATIVE % 'ARG'),
+    (FILES, 'File_(set_size|preallocate)', 'size', NOT_NEGATIVE % 'ARG'),
 
     # memory
     ('the environment', 'Alloc_mem', 'size', NOT_NEGATIVE % 'ARG'),
@@ -107,6 +115,7 @@ MAY_BE_NULL = [
     (ANY, '.*set_attr|Attr_put', 'attribute_val'),
     (ANY, '.*attach_buffer|Buffer_attach|Get_address|Free_mem', 'buffer|location|base'),
     (ANY, '.*[Kk]eyval_create|.*create_keyval', '.*fn'),
+    (FILES, 'Register_datarep', '(read|write)_conversion_fn'),
 ]
 
 # Elements of arrays: function, argument, length (the first of the names that is an argument, or an

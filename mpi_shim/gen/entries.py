@@ -62,6 +62,7 @@ KINDS = {
     'struct mpi_info *': 'MPI_KIND_INFO',
     'struct mpi_message *': 'MPI_KIND_MESSAGE',
     'struct mpi_win *': 'MPI_KIND_WIN',
+    'struct mpi_file *': 'MPI_KIND_FILE',
 }
 NULLS = {
     'struct mpi_comm *': 'MPI_COMM_NULL',
@@ -72,6 +73,7 @@ NULLS = {
     'struct mpi_info *': 'MPI_INFO_NULL',
     'struct mpi_message *': 'MPI_MESSAGE_NULL',
     'struct mpi_win *': 'MPI_WIN_NULL',
+    'struct mpi_file *': 'MPI_FILE_NULL',
     'struct mpi_request *': 'MPI_REQUEST_NULL',
 }
 
@@ -109,6 +111,7 @@ class Entry:
                           a.type == 'struct mpi_comm *'), None)
         self.win = next((a for a in self.inner if a.how in ('in', 'null') and
                          a.type == 'struct mpi_win *'), None)
+        self.on_file = f.section.startswith('files: ') or any(a.type == 'MPI_File' for a in f.args)
         self.on = self.errors_go_to()
 
     # ---- parts of entry points ----
@@ -240,10 +243,11 @@ class Entry:
     # ---- the whole ----
 
     def build(self):
-        """Communicators and windows first: the error handler is theirs. Then handles, then numbers, then
-        pointers, each in the order of the prototype."""
+        """Files, communicators and windows first: the error handler is theirs. Then handles, then
+        numbers, then pointers, each in the order of the prototype."""
         passed = {}
-        order = sorted(self.inner, key=lambda a: (a is not self.comm and a is not self.win,
+        order = sorted(self.inner, key=lambda a: (a is not self.comm and a is not self.win and
+                                                  a.type != 'struct mpi_file *',
                                                   a.how not in ('in', 'maybe', 'null', 'inout'),
                                                   a.type.endswith('*')))
         for inner in order:
@@ -266,8 +270,13 @@ class Entry:
         return [passed[a.name] for a in self.inner]
 
     def errors_go_to(self):
-        """The communicator whose error handler runs, as a handle. A request that failed knows its own,
-        see mpi_fail_on."""
+        """The communicator, window or file whose error handler runs, as a handle. A request that failed
+        knows its own, see mpi_fail_on. Without a file it is that of the null file."""
+        if self.on_file:
+            file = next((a for a in self.f.args if a.type == 'MPI_File'), None)
+            if file:
+                return file.name
+            return 'fh ? *fh : MPI_FILE_NULL' if self.f.name == 'MPI_File_close' else 'MPI_FILE_NULL'
         if self.comm or self.win:
             return (self.comm or self.win).name
         for a in self.f.args:
@@ -282,6 +291,8 @@ class Entry:
         passed = self.build()
         leave = 'mpi_leave()'
         raise_on = 'mpi_raise_on_win' if self.raises_on_window() else 'mpi_raise_on'
+        if self.on_file:
+            raise_on = 'mpi_raise_on_file'
         fail = f'{raise_on}({self.on}, "{self.f.name}", rc)'
         if self.any_time:
             leave, fail = 'mpi_leave_any_time()', f'mpi_raise_any_time("{self.f.name}", rc)'

@@ -32,6 +32,7 @@ struct mpi_errhandler;
 struct mpi_info;
 struct mpi_message;
 struct mpi_win;
+struct mpi_file;
 '''
 
 

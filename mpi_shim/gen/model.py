@@ -33,6 +33,7 @@ OBJECTS = {
     'MPI_Info': 'struct mpi_info *',
     'MPI_Message': 'struct mpi_message *',
     'MPI_Win': 'struct mpi_win *',
+    'MPI_File': 'struct mpi_file *',
 }
 
 # Requests stay handles in the functions that wait for, start, cancel or free them: many at once, and
@@ -42,10 +43,13 @@ RAW_REQUESTS = re.compile(r'''MPI_(?:
 )''', re.VERBOSE)
 
 # Handles that are read, then replaced: the object on entry, NULL (the null handle) on return.
-INOUT = re.compile(r'MPI_(?:\w+_free|Comm_disconnect|Type_commit|Mrecv|Imrecv)')
+INOUT = re.compile(r'MPI_(?:\w+_free|Comm_disconnect|Type_commit|Mrecv|Imrecv|File_close)')
 
 # The null handles have names (MPI-4.1, B.1.2).
 NAME_OF_NULL = re.compile(r'MPI_(?:Comm|Type|Win)_get_name')
+
+# The null file has an error handler, that of new files (MPI-4 §14.7).
+HANDLER_OF_NULL = re.compile(r'MPI_File_(?:set|get|call)_errhandler')
 
 # Collectives pass on what is significant on some ranks only; the internal function checks it.
 COLLECTIVE = re.compile(r'collectives: .*')
@@ -125,7 +129,8 @@ class Model:
         if pointer:
             plain = self.plain(f).name
             return Inner(a.name, kind + '*', 'inout' if INOUT.fullmatch(plain) else 'out', a)
-        if base == 'MPI_Info' or NAME_OF_NULL.fullmatch(f.name):
+        if base == 'MPI_Info' or NAME_OF_NULL.fullmatch(f.name) or \
+                (base == 'MPI_File' and HANDLER_OF_NULL.fullmatch(f.name)):
             return Inner(a.name, kind, 'null', a)
         if a.name == 'peer_comm' or (collective and base == 'MPI_Datatype') or \
                 (a.name == 'origin_datatype' and MAY_IGNORE.fullmatch(f.name)):

@@ -8,7 +8,6 @@ takes its line out.
 import re
 
 NOT_BUILT = [
-    (r'MPI_File_(?!create_errhandler)\w+|MPI_Register_datarep(_c)?', 'files (MPI-IO)'),
     (r'MPI_Comm_(spawn|spawn_multiple|accept|connect|join)|MPI_(Open|Close)_port|'
      r'MPI_(Publish|Unpublish|Lookup)_name', 'dynamic processes'),
     (r'MPI_Session_(?!create_errhandler)\w+|MPI_Group_from_session_pset|MPI_Comm_create_from_group|'
