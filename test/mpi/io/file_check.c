@@ -79,10 +79,15 @@ bool file_make(const char *path, const void *bytes, size_t n)
 int descriptors(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
-	int n = -3; /* ".", "..", and that of the folder itself */
+	const struct dirent *e;
+	char to[512];
+	int n = 0;
 
-	while (dir && readdir(dir))
-		n++;
+	while (dir && (e = readdir(dir))) {
+		ssize_t length = readlinkat(dirfd(dir), e->d_name, to, sizeof(to));
+
+		n += length > 0 && !strncmp(to, folder, strlen(folder));
+	}
 	if (dir)
 		closedir(dir);
 	return n;

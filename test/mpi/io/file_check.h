@@ -19,7 +19,7 @@ const char *path_of(const char *name);
 char *bytes_of(const char *path, size_t *bytes);
 /* Makes a file with these bytes. False: it cannot be made. */
 bool file_make(const char *path, const void *bytes, size_t n);
-/* Open descriptors of this process. */
+/* Descriptors of this process that lead into the folder. */
 int descriptors(void);
 
 /* Open a file on a communicator; errors are returned. */

@@ -99,7 +99,7 @@ static const char *handlers(int round)
 	CHECK_CLASS(open_file(MPI_COMM_SELF, path_of("no"), MPI_MODE_RDONLY, &file),
 		    MPI_ERR_NO_SUCH_FILE);
 	CHECK(handled == 1 && handled_file == MPI_FILE_NULL);
-	CHECK_OK(open_file(MPI_COMM_SELF, path_of("handler"), MODE, &file));
+	CHECK_OK(open_file(MPI_COMM_SELF, path_of(tap_wrong("handler%d", tap_rank)), MODE, &file));
 	CHECK_OK(MPI_File_set_errhandler(MPI_FILE_NULL, MPI_ERRORS_RETURN));
 	/* the file has the handler that was that of new files */
 	CHECK_OK(MPI_File_get_errhandler(file, &got));
@@ -209,7 +209,7 @@ static const char *overlapping_view(int round)
 static const char *interleaved_view(int round)
 {
 	enum { ROWS = 5, COLUMNS = 4 };
-	const char *path = path_of("columns");
+	const char *path = path_of(tap_wrong("columns%d", tap_rank));
 	int matrix[ROWS * COLUMNS], column[ROWS];
 	MPI_Datatype vector, type;
 	size_t bytes;
@@ -319,6 +319,7 @@ static const char *requests(int round)
 		CHECK_INT(n, 1);
 	}
 	/* one that nobody waits for */
+	MPI_Barrier(MPI_COMM_WORLD);
 	CHECK_OK(MPI_File_iwrite(file, data, 1, MPI_INT, &request[0]));
 	CHECK_OK(MPI_Request_free(&request[0]));
 	CHECK_OK(MPI_File_close(&file));
