@@ -278,10 +278,8 @@ int mpi_file_open(struct mpi_comm *comm, const char *filename, int amode, struct
 	err = mpi_file_agree(own, err, amode, "the access mode");
 	if (!err)
 		err = open_together(&t);
-	if (!err)
-		err = go_to_end(t.file);
-	if (t.file && t.file->fd >= 0)
-		err = mpi_shared_open(t.file, err);
+	if (!err) /* on all ranks */
+		err = mpi_shared_open(t.file, go_to_end(t.file));
 	if (err && t.file)
 		undo_open(&t);
 	else
