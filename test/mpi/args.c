@@ -26,6 +26,8 @@ MPI_Request request, null_request = MPI_REQUEST_NULL;
 MPI_Message message, no_proc = MPI_MESSAGE_NO_PROC;
 MPI_Status status;
 MPI_Win win, dynamic, new_win;
+MPI_File file, new_file;
+MPI_Offset out_offsets[4];
 MPI_Op user_op;
 int keyval, type_keyval, win_keyval, out;
 int ints[16], ones[16] = { 1, 1 }, bad_ints[16] = { -7, -7 }, out_ints[64];
@@ -50,6 +52,13 @@ void op_fn_c(void *in, void *inout, MPI_Count *len, MPI_Datatype *datatype)
 void handler_fn(MPI_Comm *on, int *code, ...)
 {
 	(void)on, (void)code;
+}
+
+int extent_fn(MPI_Datatype datatype, MPI_Aint *extent, void *extra_state)
+{
+	(void)datatype, (void)extra_state;
+	*extent = 1;
+	return MPI_SUCCESS;
 }
 
 int query_fn(void *extra_state, MPI_Status *of)
@@ -156,6 +165,9 @@ static void make_arguments(void)
 	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
 	MPI_Win_set_errhandler(dynamic, MPI_ERRORS_RETURN);
 	MPI_Win_fence(0, win); /* operations are allowed */
+	MPI_File_open(MPI_COMM_SELF, "mpi_args.tmp",
+		      MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL,
+		      &file);
 	for (int i = 0; i < 2; i++) {
 		MPI_Get_address(buffer + 64 * i, &at_in[i]);
 		MPI_Get_address(buffer + 2048 + 64 * i, &at_out[i]);
@@ -181,6 +193,7 @@ static void free_arguments(void)
 	MPI_Comm_free_keyval(&keyval);
 	MPI_Type_free_keyval(&type_keyval);
 	MPI_Info_free(&info);
+	MPI_File_close(&file);
 	MPI_Win_free(&win);
 	MPI_Win_free(&dynamic);
 	MPI_Win_free_keyval(&win_keyval);

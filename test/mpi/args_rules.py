@@ -22,7 +22,10 @@ UNCOMMITTED = BAD_TYPE + [('uncommitted', 'TYPE')]
 BAD_OP = [('MPI_OP_NULL', 'OP'), ('(MPI_Op)MPI_INT', 'OP')]
 BAD_WIN = [('MPI_WIN_NULL', 'WIN'), ('(MPI_Win)0', 'WIN'), ('(MPI_Win)MPI_COMM_WORLD', 'WIN'),
            ('(MPI_Win)0x1fffff', 'WIN')]
+BAD_FILE = [('MPI_FILE_NULL', 'FILE'), ('(MPI_File)0', 'FILE'), ('(MPI_File)MPI_COMM_WORLD', 'FILE'),
+            ('(MPI_File)0xafffffff', 'FILE')]
 BAD_GROUP = [('MPI_GROUP_NULL', 'GROUP'), ('(MPI_Group)MPI_COMM_SELF', 'GROUP')]
+FILE_IO = 'File_i?(read|write).*'
 RMA = '(R?([Pp]ut|[Gg]et|[Aa]ccumulate|[Gg]et_accumulate))|Fetch_and_op|Compare_and_swap'
 NULL = [('NULL', 'ARG')]
 FREE = []
@@ -93,6 +96,37 @@ RULES = [
     (RMA, '(origin|compare|result)_addr', [('NULL', 'BUFFER'), ('MPI_IN_PLACE', 'BUFFER')]),
     ('R?[Aa]ccumulate', 'op', BAD_OP + [('MPI_NO_OP', 'OP'), ('user_op', 'OP')]),
     (RMA, 'op', BAD_OP + [('user_op', 'OP')]),
+
+    # files
+    ('File_(set|get|call)_errhandler', 'fh|file', BAD_FILE[1:]),  # the null file has a handler
+    ('File_close', 'fh', holding('MPI_File', BAD_FILE)),
+    ('File_set_errhandler', 'errhandler',
+     [('MPI_ERRHANDLER_NULL', 'ERRHANDLER'), ('(MPI_Errhandler)MPI_INT', 'ERRHANDLER')]),
+    ('File_call_errhandler', 'errorcode', FREE),
+    ('File_open', 'fh', NULL),
+    (ANY, 'fh', BAD_FILE),
+    ('File_open', 'amode', [('0', 'AMODE'), ('MPI_MODE_RDONLY | MPI_MODE_RDWR', 'AMODE'),
+                            ('MPI_MODE_RDONLY | MPI_MODE_CREATE', 'AMODE'),
+                            ('MPI_MODE_RDWR | MPI_MODE_SEQUENTIAL', 'AMODE'),
+                            ('MPI_MODE_RDWR | 1 << 24', 'AMODE')]),
+    ('File_(open|delete)', 'filename', [('"/no/such/file"', 'NO_SUCH_FILE'), ('NULL', 'ARG')]),
+    ('File_(set_size|preallocate)', 'size', [('-1', 'ARG')]),
+    ('File_set_view', 'disp', [('-1', 'DISP'), ('-7', 'DISP')]),
+    ('File_set_view', 'etype|filetype', UNCOMMITTED),
+    ('File_set_view', 'datarep', [('"nonsense"', 'UNSUPPORTED_DATAREP'), ('NULL', 'ARG')]),
+    ('File_seek(_shared)?', 'offset', [('-1', 'ARG')]),
+    ('File_seek(_shared)?', 'whence', [('0', 'ARG'), ('77', 'ARG')]),
+    ('File_set_atomicity', 'flag', FREE),
+    ('File_get_byte_offset', 'offset', [('-1', 'ARG')]),
+    (FILE_IO, 'offset', [('-1', 'ARG')]),
+    (FILE_IO + '_end', 'fh', BAD_FILE),
+    (FILE_IO + '_end', 'buf', FREE),
+    (FILE_IO, 'buf', [('NULL', 'BUFFER'), ('MPI_IN_PLACE', 'BUFFER')]),
+    (FILE_IO, 'datatype', UNCOMMITTED),
+    ('Register_datarep', 'datarep', [('"native"', 'DUP_DATAREP'), ('""', 'ARG'), ('too_long', 'ARG'),
+                                     ('NULL', 'ARG')]),
+    ('Register_datarep', 'dtype_file_extent_fn', NULL),
+    ('Register_datarep', '(read|write)_conversion_fn', FREE),
 
     # handles
     ('Comm_remote_size|Comm_remote_group', 'comm', BAD_COMM + [('MPI_COMM_SELF', 'COMM')]),
@@ -239,7 +273,6 @@ RULES = [
     ('Dist_graph_neighbors', 'maxindegree|maxoutdegree', [('-1', 'ARG')]),
     ('Dist_graph_neighbors', 'sources|destinations|.*weights', FREE),
 
-    # files are not built, their error handlers are
     ('Win_create_keyval', '.*fn|extra_state', FREE),
     ('Win_free_keyval', 'win_keyval', [('&(int){ MPI_KEYVAL_INVALID }', 'KEYVAL')] + NULL),
     ('(Win|File|Session)_create_errhandler', '.*_fn', NULL),
@@ -390,6 +423,12 @@ VALID = [
     (RMA, 'origin_addr|compare_addr', 'buffer'),
     (RMA, 'result_addr', 'buffer + 2048'),
     (RMA, 'target_disp', '8'),
+    ('File_open', 'amode', 'MPI_MODE_RDWR'),
+    ('File_open', 'filename', '"/dev/null"'),
+    ('File_close', 'fh', '&file'),
+    ('File_seek(_shared)?', 'whence', 'MPI_SEEK_SET'),
+    ('File_set_view', 'datarep', '"native"'),
+    ('File_set_view', 'disp', '0'),
     ('Start|Cancel|Request_free', 'request', '&null_request'),
     (ANY, 'n|nnodes|ndims|indegree|outdegree|maxdims|max.*|count|.*counts?|blocklength', '1'),
     (ANY, 'root|tag|.*tag|color|key|rank|reorder|direction|disp|.*leader|errorcode|flag', '0'),
@@ -401,6 +440,7 @@ BY_TYPE = {
     'MPI_Group': 'group',
     'MPI_Info': 'MPI_INFO_NULL',
     'MPI_Win': 'win',
+    'MPI_File': 'file',
     'MPI_Errhandler': 'MPI_ERRORS_RETURN',
     'MPI_Request': 'MPI_REQUEST_NULL',
     'MPI_Comm *': '&new_comm',
@@ -409,6 +449,7 @@ BY_TYPE = {
     'MPI_Group *': '&new_group',
     'MPI_Info *': '&new_info',
     'MPI_Win *': '&new_win',
+    'MPI_File *': '&new_file',
     'MPI_Errhandler *': '&new_handler',
     'MPI_Request *': '&request',
     'MPI_Message *': '&message',
@@ -421,6 +462,8 @@ BY_TYPE = {
     'const MPI_Request *': '&null_request',
     'int *': 'out_ints',
     'MPI_Count *': 'out_counts',
+    'MPI_Offset *': 'out_offsets',
+    'MPI_Offset': '8',
     'MPI_Aint *': 'out_aints',
     'int': '1',
     'MPI_Count': '1',
@@ -444,6 +487,9 @@ BY_TYPE = {
     'MPI_Win_errhandler_function *': '(MPI_Win_errhandler_function *)handler_fn',
     'MPI_File_errhandler_function *': '(MPI_File_errhandler_function *)handler_fn',
     'MPI_Session_errhandler_function *': '(MPI_Session_errhandler_function *)handler_fn',
+    'MPI_Datarep_conversion_function *': 'MPI_CONVERSION_FN_NULL',
+    'MPI_Datarep_conversion_function_c *': 'MPI_CONVERSION_FN_NULL_C',
+    'MPI_Datarep_extent_function *': 'extent_fn',
     'MPI_Grequest_query_function *': 'query_fn',
     'MPI_Grequest_free_function *': 'free_fn',
     'MPI_Grequest_cancel_function *': 'cancel_fn',
