@@ -34,9 +34,9 @@ enum {
 	RW_PINGS = 64,                     /* pings under way at most */
 	RW_RECORDS = RW_WRITES + RW_PINGS, /* two events each, in a queue twice as long */
 	RW_INJECT_MOST = 32768,            /* longer writes are never taken at once */
-	RW_SHARE_MOST = 64,                /* short messages under way to a process at most */
+	RW_SHARE_MOST = 256,               /* short messages under way to a process at most */
 	RW_SHARE_LEAST = 4,
-	RW_SLOTS = 4096,   /* of all shares together, unless they are the least */
+	RW_SLOTS = 16384,  /* of all shares together, unless they are the least */
 	RW_REPORTS = 4096, /* refused writes that are remembered until a call */
 	RW_SLICE_MS = 100, /* a wait looks up so often */
 	RW_ENTRIES = 6,
