@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-parts=(latency bandwidth rate overlap wait networks availability matching barrier model rwapi)
+parts=(latency bandwidth rate overlap wait networks availability matching barrier model rwapi mx rwapi_library dp)
 # whichever Python has the imaging library, which may be the system's only
 python=python3
 python3 -c 'import PIL' 2>/dev/null || [ ! -x /usr/bin/python3 ] || python=/usr/bin/python3
@@ -38,7 +38,7 @@ measured() {
 		                  ('postern', 'rate'), ('postern', 'posted'), ('postern', 'unexpected'),
 		                  ('postern', 'barrier'), ('postern', 'comb_pww'),
 		                  ('postern', 'comb_polling'), ('portals', 'floor'), ('portals', 'model'),
-		                  ('portals', 'rwapi')):
+		                  ('portals', 'rwapi'), ('rwapi', 'rwapi_burst'), ('dp', 'dp message')):
 		    found = [f for f in report['results'] if (f['mpi'], f['test']) == (mpi, test)]
 		    print(mpi, test, len(found))
 		    assert found and all(f['round'] == 1 for f in found)
@@ -102,6 +102,16 @@ made_up() {
 		        add('portals', 'rwapi', 60 + len(kind) * 9 + size / 30, 'ns', kind, size)
 		        add('portals', 'rwapi throughput', size / (60 + len(kind) * 9 + size / 30), 'GB/s', kind,
 		            size)
+		for place, (who, way) in enumerate((('mx', 'udp'), ('mx', 'eth'), ('openmpi', 'tcp')), 1):
+		    for size in sizes:
+		        add(who, 'mx_latency', 9000 * place + size * place, 'ns', way, size)
+		for size in sizes:
+		    add('rwapi', 'rwapi_burst', 150 + size / 25, 'ns', '', size)
+		for packet in '1500', '65536':
+		    for size in 10000, 100000, 1000000:
+		        add('dp', 'dp message', size / 4, 'ns', packet, size)
+		        add('dp', 'dp predicted, network', size / 5, 'ns', packet, size)
+		        add('dp', 'dp predicted, receiver', size / 3, 'ns', packet, size)
 		for size in sizes:
 		    add('portals', 'model', 130 + size / 22, 'ns', 'measured', size)
 		    add('portals', 'model', 190 + size / 30, 'ns', 'predicted', size)

@@ -239,10 +239,59 @@ class Pictures:
                        'in one direction. Time and bytes are divided by all messages, whichever '
                        'way they went.')
 
+    def mx(self):
+        ways = [('mx', 'udp', 'MX over UDP', '#0072b2', 7), ('mx', 'eth', 'MX over Ethernet', '#cc79a7', 13),
+                ('openmpi', 'tcp', f'{self.titles.get("openmpi", "MPI")} over TCP', '#009e73', 9)]
+        times, rates = [], []
+        for who, way, label, colour, mark in ways:
+            points = self.curves.along('size', who, 'mx_latency', way)
+            if points:
+                times.append(Line(label, colour, [(p[0], *(v / 1e3 for v in p[1:])) for p in points], mark))
+                # the longest time is the least rate
+                rates.append(Line(label, colour, [
+                    (p[0], *(p[0] / v for v in (p[1], p[3], p[2]))) for p in points], mark))
+        return Picture('mx', 'MX beside MPI over TCP', [
+            Panel('bytes of a message', 'half a round trip', times, y_time=True, x_tics=tics(BYTES[::2])),
+            Panel('bytes of a message', 'GB/s', rates, y_range='[0:*]', x_tics=tics(BYTES[::2]))],
+            'mx_pingpong between two network namespaces that a virtual link with an MTU of 1500 joins, over '
+            'UDP and over raw Ethernet frames, and the same ping-pong of an MPI over TCP there.')
+
+    def rwapi_library(self):
+        points = [(p[0], *(p[0] / v for v in (p[1], p[3], p[2])))
+                  for p in self.curves.along('size', 'rwapi', 'rwapi_burst')]
+        lines = [Line('RWAPI, a notice with each write', '#cc79a7', points, MARKS['portals'])] if points else []
+        lines += self.lines('size', 'bandwidth', MPIS)
+        nearly = [p for p in points if p[1] >= 0.9 * max(q[1] for q in points)]
+        says = 'Bursts of remote writes in one direction, each with its notice, beside windows of MPI messages.'
+        if nearly:
+            where = nearly[0]
+            lines.append(Line('90 % of its most', INK, [(where[0], 0), where[:2]], 0, '(3,3)', 1.6))
+            says += f' RWAPI has 90 % of its most at {where[0]:,} bytes.'
+        return Picture('rwapi_library', 'RWAPI: throughput against size', [Panel(
+            'bytes of a message', 'GB/s', lines, x_tics=tics(BYTES), y_range='[0:*]')], says)
+
+    def dp(self):
+        kinds = (('dp message', 'measured', COLOURS['portals'], 13, ''),
+                 ('dp predicted, network', 'by the network\'s formula', '#0072b2', 0, '(8,4)'),
+                 ('dp predicted, receiver', 'by the receiver\'s formula', MODEL, 0, '(3,3)'))
+        panels = []
+        for packet, title in (('1500', 'packets of 1500 bytes'), ('65536', 'packets of 64 KiB')):
+            lines = []
+            for test, label, colour, mark, dash in kinds:
+                points = self.curves.along('size', 'dp', test, packet)
+                if points:
+                    lines.append(Line(label, colour, [(p[0], *(v / 1e3 for v in p[1:])) for p in points],
+                                      mark, dash))
+            panels.append(Panel('bytes of a message', 'one way', lines, title, y_time=True))
+        return Picture('dp', 'Directed Point: predicted and measured', panels,
+                       'The one-way time of long messages in packets, and what both formulas of the cost model '
+                       'make of it from the parameters of a single packet: one where the network is the limit, '
+                       'one where the receiver is.')
+
     def all(self):
         """Those that have something to show."""
         made = [make() for make in (self.latency, self.bandwidth, self.rate, self.overlap, self.wait,
                                     self.networks, self.availability, self.matching, self.barrier, self.model,
-                                    self.rwapi)]
+                                    self.rwapi, self.mx, self.rwapi_library, self.dp)]
         return [picture for picture in made
                 if any(line.points for panel in picture.panels for line in panel.lines)]
