@@ -36,6 +36,34 @@ echo "\$ mpicc -O2 -o halo halo.c -lm && mpiexec -n 4 ./halo 200"
 "$build/tools/mpicc/mpicc" -O2 -o "$dir/halo" "$here/../examples/mpi/halo.c" -lm
 "$build/tools/mpiexec/mpiexec" -n 4 "$dir/halo" 200 || failed="$failed the solver"
 
+heading "MX, RWAPI and Directed Point: programs of three older systems, a line of each"
+# line_of PATTERN WORDS COMMAND...: the first line of its output that fits, below the words
+line_of() {
+	local pattern=$1
+	echo "\$ $2"
+	shift 2
+	if ! "$@" >"$dir/said" 2>&1 || ! grep -m 1 -E "$pattern" "$dir/said"; then
+		cat "$dir/said"
+		return 1
+	fi
+}
+mx_line() {
+	local status=0 receiver
+	"$build/tools/mx/mx_pingpong" >/dev/null &
+	receiver=$!
+	line_of '^ +8 ' 'mx_pingpong & mx_pingpong -d localhost -S 8 -E 9     # bytes, us, MB/s' \
+		"$build/tools/mx/mx_pingpong" -d localhost -S 8 -E 9 || status=$?
+	[ $status -eq 0 ] || kill $receiver
+	wait $receiver || status=$?
+	return $status
+}
+mx_line || failed="$failed MX"
+line_of ' write +4096 ' 'mpiexec -n 2 rwapi_bench --quick -s 4k burst     # bytes, ns and +-, MB/s and +-' \
+	"$build/tools/mpiexec/mpiexec" -n 2 "$build/bench/rwapi_bench/rwapi_bench" --quick -s 4k burst ||
+	failed="$failed RWAPI"
+line_of '^ +512 ' 'dp_bench --quick latency     # bytes, us: puts, spinning, x puts, asleep, poll+dp_read, poll+read' \
+	"$build/bench/dp/dp_bench" --quick latency || failed="$failed Directed Point"
+
 heading "COMB: what the MPIs here leave of the processor while ten messages of 100 KiB arrive"
 echo "\$ bench/comb/run --method pww --size 100K"
 "$here/comb/run" --prefix "$build" --method pww --size 100K --tests 0 --time 50 --rounds 3 ||
