@@ -10,6 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../tap.sh"
 source=$1
 dir=$(mktemp -d)
+prefix="$dir/a prefix"
 trap 'rm -rf "$dir"' EXIT
 if ! git -C "$source" rev-parse >/dev/null 2>&1; then
 	tap_skip "the archive" "the sources are in no git repository"
@@ -26,13 +27,13 @@ archive() {
 		tar -xf clone/build/meson-dist/postern-*.tar.xz -C unpacked --strip-components=1 && rm -rf clone
 }
 builds() {
-	meson setup build unpacked --prefix "$dir/prefix" "${small[@]}" && ninja -C build
+	meson setup build unpacked --prefix "$prefix" "${small[@]}" && ninja -C build
 }
 tests() {
 	meson test -C build --no-rebuild --suite unit --timeout-multiplier 5 --no-suite all
 }
 installs() {
-	meson install -C build --no-rebuild && cd "$dir/prefix" &&
+	meson install -C build --no-rebuild && cd "$prefix" &&
 		ls share/doc/postern/{LICENSE,README.md,CHANGELOG.md,doc/mpi.md,doc/design/shm-lock.md,examples/mpi/hello.c} &&
 		ls share/modulefiles/postern/* share/man/man7/mpi.7 && ! find share/doc -name meson.build | grep .
 }
@@ -44,18 +45,32 @@ is_module() {
 		proc conflict args {}
 		proc setenv {name value} { puts "\$name=\$value" }
 		proc prepend-path {name value} { puts "\$name=\$value" }
-		source [lindex [glob $dir/prefix/share/modulefiles/postern/*] 0]
+		source [lindex [glob -directory {$prefix/share/modulefiles/postern} *] 0]
 	END
-	tclsh load.tcl >paths && cat paths && grep -Fx "PATH=$dir/prefix/bin" paths
+	tclsh load.tcl >paths && cat paths && grep -Fx "PATH=$prefix/bin" paths
+}
+# Programs are built by what is there, and find their library.
+leads_there() {
+	local program
+	cp unpacked/examples/mpi/hello.c unpacked/examples/hello_put.c .
+	"$prefix/bin/mpicc" hello.c -o by_mpicc && "$prefix/bin/mpicc" -static hello.c -o static || return
+	export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+	eval "cc hello.c $(pkg-config --cflags --libs postern-mpi) -o by_pkg_config" &&
+		eval "cc hello_put.c $(pkg-config --cflags --libs portals3) -o hello_put" || return
+	for program in by_mpicc static by_pkg_config; do
+		timeout 60 "$prefix/bin/mpiexec" -n 3 "./$program" | grep 'add up to 3' || return
+	done
+	timeout 60 "$prefix/bin/mpiexec" -n 2 ./hello_put
 }
 uninstalls() {
-	ninja -C build uninstall && ! find "$dir/prefix" ! -type d | grep .
+	ninja -C build uninstall && ! find "$prefix" ! -type d | grep .
 }
 check "meson dist makes an archive" archive
 check "it builds" builds
 check "its tests pass" tests
 check "guides, examples, licence and modulefile are installed" installs
 check "the modulefile leads there" is_module
+check "mpicc, mpiexec and pkg-config lead there, though the prefix has a blank" leads_there
 check "ninja uninstall leaves nothing" uninstalls
 
 tap_done
