@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Bytes of files: system calls that are interrupted, move less than asked for, or fail; and locks.
- *
- * The locks are those of open file descriptions (F_OFD_SETLKW). They hold against other processes,
- * and against other files of this process, on all nodes if the file system can. A lock is held only
- * with the library's lock, so that no two threads wait for each other.
+ * Bytes of files: system calls that are interrupted, move less than asked for, or fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -182,40 +178,4 @@ int mpi_disk_size(const struct mpi_file *file, int64_t *bytes)
 		return mpi_disk_error(file->name, "asking for the size of", errno);
 	*bytes = end;
 	return MPI_SUCCESS;
-}
-
-/* ---- locks ----------------------------------------------------------------------------------- */
-
-static int set_lock(const struct mpi_file *file, short type, int64_t from, int64_t to)
-{
-	struct flock lock = {
-		.l_type = type, .l_whence = SEEK_SET, .l_start = from, .l_len = to - from
-	};
-	int rc;
-
-	do
-		rc = fcntl(file->fd, F_OFD_SETLKW, &lock);
-	while (rc != 0 && errno == EINTR);
-	return rc == 0 ? 0 : errno;
-}
-
-int mpi_disk_lock(struct mpi_file *file, bool writes, int64_t from, int64_t to)
-{
-	int number = set_lock(file, writes ? F_WRLCK : F_RDLCK, from, to);
-
-	if (!number)
-		return MPI_SUCCESS;
-	if (number == EINVAL || number == ENOLCK || number == EOPNOTSUPP || number == ENOSYS) {
-		errno = number;
-		return mpi_fail(MPI_ERR_UNSUPPORTED_OPERATION,
-				"the file system of %s has no locks, which atomic mode needs: %m "
-				"(errno %d)",
-				file->name, number);
-	}
-	return mpi_disk_error(file->name, "locking", number);
-}
-
-void mpi_disk_unlock(struct mpi_file *file, int64_t from, int64_t to)
-{
-	set_lock(file, F_UNLCK, from, to);
 }

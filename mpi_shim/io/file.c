@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Calls on a file as a whole: size, view, atomic mode, sync, and questions.
+ * Calls on a file as a whole: size, view, sync, and questions.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -193,32 +193,6 @@ int mpi_file_get_type_extent(struct mpi_file *fh, struct mpi_type *datatype, MPI
 }
 
 /* ---- consistency ----------------------------------------------------------------------------- */
-
-/* Try a lock: a file system that has none says so here, and not in the middle of an access. */
-static int try_lock(struct mpi_file *file)
-{
-	int err = mpi_disk_lock(file, mpi_file_writable(file), 0, 1);
-
-	if (!err)
-		mpi_disk_unlock(file, 0, 1);
-	return err;
-}
-
-int mpi_file_set_atomicity(struct mpi_file *fh, int flag)
-{
-	int err = flag ? try_lock(fh) : MPI_SUCCESS;
-
-	err = mpi_file_agree(fh->comm, err, flag != 0, "the flag");
-	if (!err)
-		fh->atomic = flag != 0;
-	return err;
-}
-
-int mpi_file_get_atomicity(struct mpi_file *fh, int *flag)
-{
-	*flag = fh->atomic;
-	return MPI_SUCCESS;
-}
 
 int mpi_file_sync(struct mpi_file *fh)
 {

@@ -11,7 +11,7 @@
  *   the call          calls.c, nonblocking.c one function for each form
  *   an access         transfer.c              checks, data representation, status
  *   together, alone   collective.c, alone.c  which bytes this process moves
- *   bytes             disk.c                 system calls, short transfers, errors
+ *   bytes             disk.c, atomic.c       system calls, short transfers, errors; locks
  *
  * An access moves bytes as they are in the file, in memory that a datatype describes. Data
  * representations are converted before and after, in memory of the library's (datarep.c).
@@ -164,7 +164,9 @@ void mpi_files_fini(void);
 /* Agree on the outcome of a collective call: all ranks return an error if one has it (`err`), their
  * own first. `same` of all ranks must be equal, else the error says that `what` differs. */
 int mpi_file_agree(struct mpi_comm *comm, int err, int64_t same, const char *what);
-/* MPI_SUCCESS if the file has its size to change and no mode forbids it. */
+/* Whether all ranks are on this node. */
+bool mpi_file_one_node(const struct mpi_comm *comm);
+/* MPI_SUCCESS if no mode forbids to change the size. */
 int mpi_file_resizable(const struct mpi_file *file);
 
 /* ---- hints.c --------------------------------------------------------------------------------- */
@@ -201,9 +203,18 @@ int mpi_disk_write(struct mpi_file *file, int64_t at, const void *from, size_t b
 		   uint64_t *moved);
 /* Bytes of the file now. */
 int mpi_disk_size(const struct mpi_file *file, int64_t *bytes);
+
+/* ---- atomic.c -------------------------------------------------------------------------------- */
+
 /* Lock bytes [from, to) of an atomic file against other processes, or unlock them. Waits. */
 int mpi_disk_lock(struct mpi_file *file, bool writes, int64_t from, int64_t to);
 void mpi_disk_unlock(struct mpi_file *file, int64_t from, int64_t to);
+
+/* ---- mounts.c -------------------------------------------------------------------------------- */
+
+/* Whether a line of mountinfo is that of the device, and of an NFS whose locks hold on each node
+ * alone. */
+bool mpi_locks_stay_here(const char *mount, unsigned int major, unsigned int minor);
 
 /* ---- transfer.c ------------------------------------------------------------------------------ */
 

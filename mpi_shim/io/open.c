@@ -196,7 +196,7 @@ static int open_existing(struct attempt *t)
 	return take_descriptor(t, fd);
 }
 
-static bool on_one_node(const struct mpi_comm *comm)
+bool mpi_file_one_node(const struct mpi_comm *comm)
 {
 	for (int i = 0; i < comm->size; i++)
 		if (!mpi_is_here(mpi_group_world(comm->local, i)))
@@ -219,7 +219,7 @@ static int open_together(struct attempt *t)
 		err = mpi_file_agree(comm, err, 0, "");
 	if (!err && (!creates || comm->rank != 0))
 		err = open_existing(t);
-	if (on_one_node(comm))
+	if (mpi_file_one_node(comm))
 		identity = (int64_t)(t->identity & INT64_MAX);
 	return mpi_file_agree(comm, err, err ? 0 : identity, "the file that the name leads to");
 }

@@ -95,6 +95,7 @@ static const char *views_of_longs(int round)
 	long data[] = { 1, 2, 3, 4 }, back[] = { 0, 0, 0, 0 };
 	MPI_Datatype every;
 	MPI_Aint extent = -1;
+	MPI_Count large_extent = -1;
 	MPI_Offset byte = -1, position = -1;
 
 	(void)round;
@@ -106,8 +107,8 @@ static const char *views_of_longs(int round)
 	CHECK_OK(MPI_File_set_view(file, 4, MPI_LONG, every, "external32", MPI_INFO_NULL));
 	CHECK_OK(MPI_File_get_type_extent(file, MPI_LONG, &extent));
 	CHECK_INT(extent, 4);
-	CHECK_OK(MPI_File_get_type_extent(file, every, &extent));
-	CHECK_INT(extent, 12);
+	CHECK_OK(MPI_File_get_type_extent_c(file, every, &large_extent));
+	CHECK_INT(large_extent, 12);
 	CHECK_OK(MPI_File_get_byte_offset(file, 3, &byte));
 	CHECK_INT(byte, 4 + 12 + 8);
 	CHECK_OK(MPI_File_write(file, data, 4, MPI_LONG, MPI_STATUS_IGNORE));

@@ -232,8 +232,8 @@ static const char *short_transfers(int round)
 	return NULL;
 }
 
-/* More bytes than an int counts and a system call moves, to places behind 2^32. Nothing is moved, and
- * no memory touched. */
+/* More bytes than an int counts and a system call moves, to places behind 2^32. Nothing is moved,
+ * and no memory touched. */
 static const char *large_accesses(int round)
 {
 	const char *path = path_of("large");
