@@ -16,7 +16,16 @@
  *   get kvsname key                      get_result rc msg value
  *   barrier_in                           barrier_out, once every process has sent barrier_in
  *   abort exitcode                       (none)
+ *   publish_name service port            publish_result rc msg
+ *   unpublish_name service               unpublish_result rc msg
+ *   lookup_name service                  lookup_result rc msg port
+ *   mcmd=spawn, see below                spawn_result rc msg
  *   finalize                             finalize_ack
+ *
+ * A spawn command is "mcmd=spawn", lines "field=value" whose values may have blanks, and "endcmd":
+ * nprocs execname totspawns spawnssofar argN... argcnt preput_num preput_key_N preput_val_N info_num
+ * info_key_N info_val_N. The answer comes after the last of `totspawns` such commands. The new
+ * processes find the pairs of preput in their store.
  *
  * `at_exit`, in finalize, is ours: the process ends without having left the job by itself, so
  * that its exit status counts. Our launcher has `at_exit` in response_to_init, too, to say that
@@ -46,6 +55,8 @@ enum { PMI1_LINE_MAX = 65536 }; /* longest line either end accepts, with its new
 	X(KVSNAME, "kvsname")                                                                      \
 	X(KEY, "key")                                                                              \
 	X(MSG, "msg")                                                                              \
+	X(SERVICE, "service")                                                                      \
+	X(PORT, "port")                                                                            \
 	X(VALUE, "value")
 
 #define PMI1_FIELD_ENUM(name, word) PMI1_##name,
@@ -79,11 +90,11 @@ enum pmi1_field {
 	X(FINALIZE, "finalize", 0)                                                                 \
 	X(FINALIZE_ACK, "finalize_ack", 0)                                                         \
 	X(ABORT, "abort", 0)                                                                       \
-	X(PUBLISH_NAME, "publish_name", 0)                                                         \
+	X(PUBLISH_NAME, "publish_name", PMI1_HAS(PMI1_SERVICE) | PMI1_HAS(PMI1_PORT))              \
 	X(PUBLISH_RESULT, "publish_result", PMI1_HAS(PMI1_RC))                                     \
-	X(UNPUBLISH_NAME, "unpublish_name", 0)                                                     \
+	X(UNPUBLISH_NAME, "unpublish_name", PMI1_HAS(PMI1_SERVICE))                                \
 	X(UNPUBLISH_RESULT, "unpublish_result", PMI1_HAS(PMI1_RC))                                 \
-	X(LOOKUP_NAME, "lookup_name", 0)                                                           \
+	X(LOOKUP_NAME, "lookup_name", PMI1_HAS(PMI1_SERVICE))                                      \
 	X(LOOKUP_RESULT, "lookup_result", PMI1_HAS(PMI1_RC))                                       \
 	X(SPAWN_RESULT, "spawn_result", PMI1_HAS(PMI1_RC))
 

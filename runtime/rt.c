@@ -20,6 +20,7 @@
 #include "runtime/rt.h"
 #include "runtime/rt_backend.h"
 #include "runtime/rt_env.h"
+#include "runtime/rt_names.h"
 #include "runtime/rt_others.h"
 
 /* In the order in which they are tried. */
@@ -365,6 +366,79 @@ int rt_local(int *rank, int *size)
 	if (err)
 		return err;
 	return backend ? backend->local(rank, size) : -EOPNOTSUPP;
+}
+
+int rt_spawn(const struct rt_command *commands, int n, const char *told, char *why, size_t size)
+{
+	const struct rt_job *job;
+	int err = job_ready(&job);
+
+	*why = '\0';
+	if (err)
+		return err;
+	if (backend && backend->spawn)
+		return backend->spawn(commands, n, told, why, size);
+	if (job->kind == RT_LAUNCHER)
+		snprintf(why, size,
+			 "the launcher, found by %s, cannot spawn for this library; mpiexec and "
+			 "mpiexec.hydra can",
+			 backend->name);
+	else
+		snprintf(why, size,
+			 "no launcher has started this process; start it with mpiexec -n 1");
+	return -EOPNOTSUPP;
+}
+
+int rt_told(char *text, size_t size)
+{
+	const struct rt_job *job;
+	int err = job_ready(&job);
+
+	if (err)
+		return err;
+	return backend && backend->told ? backend->told(text, size) : -ENOENT;
+}
+
+int rt_universe(int *size)
+{
+	const struct rt_job *job;
+	int err = job_ready(&job);
+
+	if (err)
+		return err;
+	return backend && backend->universe ? backend->universe(size) : -ENOENT;
+}
+
+int rt_publish(const char *name, const char *value)
+{
+	const struct rt_job *job;
+	int err = job_ready(&job);
+
+	if (err)
+		return err;
+	return backend && backend->publish ? backend->publish(name, value)
+					   : rt_names_publish(name, value, getpid());
+}
+
+int rt_lookup(const char *name, char *value, size_t size)
+{
+	const struct rt_job *job;
+	int err = job_ready(&job);
+
+	if (err)
+		return err;
+	return backend && backend->lookup ? backend->lookup(name, value, size)
+					  : rt_names_lookup(name, value, size);
+}
+
+int rt_unpublish(const char *name)
+{
+	const struct rt_job *job;
+	int err = job_ready(&job);
+
+	if (err)
+		return err;
+	return backend && backend->unpublish ? backend->unpublish(name) : rt_names_unpublish(name);
 }
 
 void rt_list(void (*show)(const char *name, const char *state, const char *why))

@@ -76,6 +76,37 @@ int rt_program(int *number);
  */
 int rt_local(int *rank, int *size);
 
+/* One program of a job that is spawned. NULL in a member but file: the launcher's default. */
+struct rt_command {
+	const char *file;
+	char *const *argv; /* without the program's name; ends with NULL; may be NULL */
+	int count;         /* processes */
+	const char *wdir, *path, *host, *soft;
+};
+
+/*
+ * Ask the launcher to start a job of these programs, beside this one. Its processes get `told` by
+ * rt_told. Waits until they run. Returns 0, -EOPNOTSUPP if the launcher does not do that, -EINVAL
+ * if a text cannot be passed on, -EIO if it could not start them, or -errno as rt_get; *why says
+ * more in words, in `size` bytes.
+ */
+int rt_spawn(const struct rt_command *commands, int n, const char *told, char *why, size_t size);
+/* What the process that spawned this job had to tell. -ENOENT: nobody has spawned it. Else as
+ * rt_get. */
+int rt_told(char *text, size_t size);
+
+/* The number of processes that the launcher has room for. As rt_local. */
+int rt_universe(int *size);
+
+/*
+ * Publish a value under a name, find it, and take it back. By the launcher, if it keeps names,
+ * else among the processes of this host and user. Returns 0, -EEXIST (is published already),
+ * -ENOENT (is not), -ERANGE (size), -E2BIG, or another -errno.
+ */
+int rt_publish(const char *name, const char *value);
+int rt_lookup(const char *name, char *value, size_t size);
+int rt_unpublish(const char *name);
+
 /* Show for each way to a launcher its name, the outcome ("used", "refused", "not seen", ...) and
  * why. Call rt_init first. */
 void rt_list(void (*show)(const char *name, const char *state, const char *why));

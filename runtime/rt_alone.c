@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/rt_backend.h"
+#include "runtime/rt_names.h"
 
 struct pair {
 	struct pair *next;
@@ -123,6 +124,7 @@ static void alone_fini(int status)
 	pthread_mutex_lock(&lock);
 	finished = true;
 	pthread_mutex_unlock(&lock);
+	rt_names_forget(getpid());
 }
 
 const struct rt_backend rt_alone_backend = {

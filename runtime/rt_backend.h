@@ -6,8 +6,7 @@
  * uses the first that lets this process join.
  *
  * rt.c calls visible and join under its lock, and the others only after a join that gave 0.
- * put, fence, get, local and abort may run in several threads at once. Spawning and the
- * publishing of names will be further members; a NULL member is one that the way does not have.
+ * All others may run in several threads at once. A NULL member is one that the way does not have.
  */
 #ifndef RUNTIME_RT_BACKEND_H
 #define RUNTIME_RT_BACKEND_H
@@ -36,6 +35,14 @@ struct rt_backend {
 	int (*program)(void);
 	int (*local)(int *rank, int *size);
 	int (*abort)(int code, const char *message);
+	/* As rt_spawn and so on. */
+	int (*spawn)(const struct rt_command *commands, int n, const char *told, char *why,
+		     size_t size);
+	int (*told)(char *text, size_t size);
+	int (*universe)(int *size);
+	int (*publish)(const char *name, const char *value);
+	int (*lookup)(const char *name, char *value, size_t size);
+	int (*unpublish)(const char *name);
 	/*
 	 * Leave the job; once. status: that of exit, or RT_LEAVES by rt_fini. A rank that ends
 	 * with another status than 0 has failed: the launcher is to end the job. Ours has a word

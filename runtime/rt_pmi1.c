@@ -4,7 +4,9 @@
  * The process's end of a PMI-1 connection: one request, one answer, in lines.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
@@ -298,10 +300,238 @@ int rt_pmi1_abort(struct rt_pmi1 *pmi, int code)
 	return n < 0 ? n : rt_link_send(&pmi->link, line, (size_t)n, RT_LINK_FINI_MS);
 }
 
-/* ---- for rt.c -------------------------------------------------------------------------------- */
+/* ---- spawning and names ---------------------------------------------------------------------- */
+
+#define TOLD_KEY "ptl.told"
 
 static struct rt_pmi1 the_pmi;
 static struct rt_job joined;
+
+/* A command of several lines as it is written. */
+struct lines {
+	char *text;
+	size_t len;
+	bool failed; /* out of memory, or a value that no line can hold */
+};
+
+static void __attribute__((format(printf, 3, 4)))
+add_line(struct lines *l, const char *value, const char *name, ...)
+{
+	char head[64];
+	va_list args;
+	size_t len;
+	char *more;
+
+	va_start(args, name);
+	vsnprintf(head, sizeof(head), name, args);
+	va_end(args);
+	len = strlen(head) + strlen(value) + 2;
+	more = realloc(l->text, l->len + len + 1);
+	if (!more || strchr(value, '\n') || len >= PMI1_LINE_MAX) {
+		l->text = more ? more : l->text;
+		l->failed = true;
+		return;
+	}
+	l->text = more;
+	l->len += (size_t)sprintf(l->text + l->len, "%s=%s\n", head, value);
+}
+
+static void add_number_line(struct lines *l, const char *name, int number)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", number);
+	add_line(l, text, "%s", name);
+}
+
+static int add_info(struct lines *l, int n, const char *key, const char *value)
+{
+	if (!value)
+		return n;
+	add_line(l, key, "info_key_%d", n);
+	add_line(l, value, "info_val_%d", n);
+	return n + 1;
+}
+
+static void add_command(struct lines *l, const struct rt_command *c, int number, int total,
+			const char *told)
+{
+	const char *const infos[] = { c->wdir, c->path, c->host, c->soft };
+	int n = 0;
+
+	add_line(l, "spawn", "mcmd");
+	add_number_line(l, "nprocs", c->count);
+	add_line(l, c->file, "execname");
+	add_number_line(l, "totspawns", total);
+	add_number_line(l, "spawnssofar", number + 1);
+	for (; c->argv && c->argv[n]; n++)
+		add_line(l, c->argv[n], "arg%d", n + 1);
+	add_number_line(l, "argcnt", n);
+	add_line(l, "1", "preput_num");
+	add_line(l, TOLD_KEY, "preput_key_0");
+	add_line(l, told, "preput_val_0");
+	n = 0;
+	for (size_t i = 0; i < sizeof(infos) / sizeof(infos[0]); i++)
+		n += infos[i] != NULL;
+	add_number_line(l, "info_num", n);
+	n = add_info(l, 0, "wdir", c->wdir);
+	n = add_info(l, n, "path", c->path);
+	n = add_info(l, n, "host", c->host);
+	add_info(l, n, "soft", c->soft);
+	if (!l->failed && (l->text = realloc(l->text, l->len + sizeof("endcmd\n"))))
+		l->len += (size_t)sprintf(l->text + l->len, "endcmd\n");
+}
+
+/* The value as rt_parts_get expects it, in one part. */
+static int one_part(struct rt_pmi1 *pmi, const char *told, char *part, size_t size)
+{
+	int n = pmi1_escape(told, strlen(told), part + 2, size - 3);
+
+	if (n < 0 || n + 2 > pmi->value_max)
+		return -E2BIG;
+	memcpy(part, "1:", 2);
+	part[n + 2] = '\0';
+	return 0;
+}
+
+static void copy_words(struct pmi1_text text, char *out, size_t size)
+{
+	size_t n = text.len < size ? text.len : size - 1;
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = text.ptr[i] == '_' ? ' ' : text.ptr[i];
+	out[n] = '\0';
+}
+
+static int send_spawn(struct rt_pmi1 *pmi, const struct lines *l, char *why, size_t size)
+{
+	static const char doing[] = "spawning processes";
+	struct pmi1_msg answer = { .present = 0 };
+	int err = pmi->link.error;
+
+	if (err)
+		return err;
+	pmi->link.hides = true; /* the new processes are told a secret */
+	err = rt_link_send(&pmi->link, l->text, l->len, pmi->link.timeout_ms);
+	if (err)
+		return rt_link_broken(&pmi->link, doing, err);
+	err = answer_to(pmi, doing, PMI1_CMD_SPAWN_RESULT, &answer);
+	if (err || !answer.num[PMI1_RC])
+		return err;
+	copy_words(answer.text[PMI1_MSG], why, size);
+	return -EIO;
+}
+
+static int spawn(const struct rt_command *commands, int n, const char *told, char *why, size_t size)
+{
+	char part[PMI1_LINE_MAX / 4];
+	struct lines l = { .text = NULL };
+	int err = one_part(&the_pmi, told, part, sizeof(part));
+
+	if (err)
+		return err;
+	for (int i = 0; i < n; i++)
+		add_command(&l, &commands[i], i, n, part);
+	if (l.failed || !l.text) {
+		snprintf(why, size,
+			 "a program's name, an argument or a hint is too long, or has "
+			 "a line's end in it");
+		err = -EINVAL;
+	}
+	if (!err) {
+		pthread_mutex_lock(&the_pmi.link.call);
+		err = send_spawn(&the_pmi, &l, why, size);
+		pthread_mutex_unlock(&the_pmi.link.call);
+	}
+	free(l.text);
+	return err;
+}
+
+static int told(char *text, size_t size)
+{
+	if (!base_config_env("PMI_SPAWNED"))
+		return -ENOENT;
+	return rt_pmi1_get(&the_pmi, TOLD_KEY, text, size);
+}
+
+static int universe(int *size)
+{
+	struct pmi1_msg ask, answer;
+	int err;
+
+	pmi1_begin(&ask, PMI1_CMD_GET_UNIVERSE_SIZE);
+	pthread_mutex_lock(&the_pmi.link.call);
+	err = pmi_request(&the_pmi, "asking for the universe's size", &ask, PMI1_CMD_UNIVERSE_SIZE,
+			  &answer);
+	pthread_mutex_unlock(&the_pmi.link.call);
+	if (err)
+		return err;
+	*size = answer.num[PMI1_SIZE];
+	return *size > 0 ? 0 : -ENOENT; /* not every launcher has an idea */
+}
+
+enum { NAME_MOST = 512 };
+
+static int escape_text(const char *text, char *out, size_t size)
+{
+	int n = pmi1_escape(text, strlen(text), out, size - 1);
+
+	if (n < 1)
+		return -E2BIG;
+	out[n] = '\0';
+	return 0;
+}
+
+/* Ask something about a name. `none`: the error if the launcher refuses. */
+static int ask_name_service(enum pmi1_cmd cmd, enum pmi1_cmd kind, const char *name,
+			    const char *value, int none, char *out, size_t size)
+{
+	char escaped[NAME_MOST], port[PMI1_LINE_MAX / 4];
+	struct pmi1_msg ask, answer;
+	int err = escape_text(name, escaped, sizeof(escaped)), n;
+
+	if (!err && value)
+		err = escape_text(value, port, sizeof(port));
+	if (err)
+		return err;
+	pmi1_begin(&ask, cmd);
+	pmi1_set_text(&ask, PMI1_SERVICE, escaped);
+	if (value)
+		pmi1_set_text(&ask, PMI1_PORT, port);
+	pthread_mutex_lock(&the_pmi.link.call);
+	the_pmi.link.hides = true; /* a port's name has a secret in it */
+	err = pmi_request(&the_pmi, "asking for a name", &ask, kind, &answer);
+	if (!err && answer.num[PMI1_RC])
+		err = none;
+	if (!err && out) {
+		n = pmi1_unescape(answer.text[PMI1_PORT].ptr, answer.text[PMI1_PORT].len, out,
+				  size - 1);
+		err = n > 0 ? 0 : -ENOENT;
+		out[n > 0 ? n : 0] = '\0';
+	}
+	pthread_mutex_unlock(&the_pmi.link.call);
+	return err;
+}
+
+static int publish(const char *name, const char *value)
+{
+	return ask_name_service(PMI1_CMD_PUBLISH_NAME, PMI1_CMD_PUBLISH_RESULT, name, value,
+				-EEXIST, NULL, 0);
+}
+
+static int lookup(const char *name, char *value, size_t size)
+{
+	return ask_name_service(PMI1_CMD_LOOKUP_NAME, PMI1_CMD_LOOKUP_RESULT, name, NULL, -ENOENT,
+				value, size);
+}
+
+static int unpublish(const char *name)
+{
+	return ask_name_service(PMI1_CMD_UNPUBLISH_NAME, PMI1_CMD_UNPUBLISH_RESULT, name, NULL,
+				-ENOENT, NULL, 0);
+}
+
+/* ---- for rt.c -------------------------------------------------------------------------------- */
 
 static int join(struct rt_job *job)
 {
@@ -373,5 +603,11 @@ const struct rt_backend rt_pmi1_backend = {
 	.program = program,
 	.local = local,
 	.abort = abort_by_pmi1,
+	.spawn = spawn,
+	.told = told,
+	.universe = universe,
+	.publish = publish,
+	.lookup = lookup,
+	.unpublish = unpublish,
 	.fini = fini,
 };

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "runtime/rt_names.h"
 #include "tools/mpiexec/affinity.h"
 #include "tools/mpiexec/guard.h"
 #include "tools/mpiexec/input.h"
@@ -36,6 +37,7 @@
 #include "tools/mpiexec/loop.h"
 #include "tools/mpiexec/output.h"
 #include "tools/mpiexec/pmi_server.h"
+#include "tools/mpiexec/spawn.h"
 
 enum { GRACE_S = 2, LAST_S = 10, CLOSED_S = 1, TERM_S = 10, STATUS_TIMEOUT = 124 };
 
@@ -62,6 +64,7 @@ static int forwarded_signal; /* the last forwarded signal that ends a process, 0
 static bool asked_to_end;
 static bool asked_before; /* and the next signal is another one */
 static char job_name[160];
+static char *told; /* what the ranks of a spawned job are told */
 static char host[65];
 static const char *search;
 static struct launch_state found;
@@ -81,6 +84,7 @@ static void signal_ranks(int sig)
 	for (int i = 0; i < opt->ranks; i++)
 		if (ranks[i].group)
 			kill(-ranks[i].pid, sig);
+	spawn_signal(sig);
 }
 
 static void grace_over(void);
@@ -181,6 +185,7 @@ static void rank_exited(int rank, int status)
 	if (code && !left && !opt->keep_going)
 		end_job();
 	pmi_server_gone(rank);
+	spawn_forget(rank);
 	check_group(rank);
 }
 
@@ -192,6 +197,8 @@ static void reap(void)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		int rank = 0;
 
+		if (spawn_reaped(pid, status))
+			continue;
 		while (rank < opt->ranks && !(ranks[rank].started && ranks[rank].pid == pid))
 			rank++;
 		if (rank < opt->ranks)
@@ -208,6 +215,16 @@ static bool any_group(void)
 		if (ranks[i].group)
 			return true;
 	return false;
+}
+
+/* A job that a rank has spawned failed: its mpiexec has said why. */
+static void spawned_ended(int code)
+{
+	if (!code)
+		return;
+	set_job_status(code);
+	if (!opt->keep_going)
+		end_job();
 }
 
 static void rank_aborted(int rank, int code)
@@ -371,6 +388,12 @@ static int prepare_job(void)
 		.aborted = rank_aborted,
 		.closed = rank_closed,
 		.stuck = fence_stuck,
+		.spawn_line = spawn_line,
+		.spawn_end = spawn_command_end,
+	};
+	static const struct spawn_events spawn_events = {
+		.answer = pmi_server_spawned,
+		.ended = spawned_ended,
 	};
 	bool room;
 	int err;
@@ -395,7 +418,9 @@ static int prepare_job(void)
 		loop_timer(&timeout, opt->timeout_s, timeout_over);
 	err = output_init(opt, room, host);
 	if (!err)
-		err = pmi_server_init(opt->ranks, job_name, &pmi_events);
+		err = pmi_server_init(opt->ranks, job_name, told, &pmi_events);
+	if (!err)
+		err = spawn_init(opt, &spawn_events);
 	return err ? fail_start("cannot set up the event loop", err) : 0;
 }
 
@@ -479,6 +504,7 @@ static int start_rank(int rank, const struct app *app, int units)
 			       .search = search,
 			       .state = &found,
 			       .bound = units > 0,
+			       .spawned = told,
 			       .pipes = output_pipes() };
 	struct launched got;
 	int status, err;
@@ -534,8 +560,8 @@ static int run_job(void)
 {
 	int err = 0;
 
-	while (!err && state != GIVEN_UP && (n_running || any_group())) {
-		if (!n_running)
+	while (!err && state != GIVEN_UP && (n_running || any_group() || spawn_running())) {
+		if (!n_running && !spawn_running())
 			end_job();
 		err = loop_wait();
 	}
@@ -551,6 +577,7 @@ int job_run(const struct options *options)
 	int err;
 
 	opt = options;
+	told = spawn_told();
 	if (prepare_job()) {
 		guard_stop();
 		return 1;
@@ -561,6 +588,8 @@ int job_run(const struct options *options)
 	set_job_status(start_ranks());
 	if (exit_status)
 		end_job();
+	else
+		spawn_started();
 	err = run_job();
 	if (err) {
 		fail_start("the event loop failed", err);
@@ -569,6 +598,13 @@ int job_run(const struct options *options)
 	}
 	if (output_lost())
 		set_job_status(1);
+	/* the rank that has spawned them waits for them */
+	if (told && !exit_status && !pmi_server_joined()) {
+		say("the processes that were spawned have ended without MPI_Init");
+		set_job_status(1);
+	}
 	guard_stop();
+	rt_names_forget(getpid());
+	free(told);
 	return exit_status;
 }

@@ -125,6 +125,8 @@ static int child_env(const struct launch *what, int pmi_fd)
 	err |= set_number("PMI_RANK", what->rank);
 	err |= set_number("PMI_SIZE", opt->ranks);
 	err |= setenv("PMI_JOBID", what->job_name, 1);
+	if (what->spawned)
+		err |= setenv("PMI_SPAWNED", "1", 1);
 	return err; /* a child's memory goes with it */
 }
 

@@ -28,6 +28,7 @@ struct launch {
 	const char *search; /* the PATH of mpiexec */
 	const struct launch_state *state;
 	bool bound;   /* to what affinity_choose() and the like chose */
+	bool spawned; /* by a rank of another job */
 	int stdin_fd; /* -1: /dev/null */
 	struct output_pipes pipes;
 };

@@ -17,8 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "runtime/pmi1_wire.h"
+#include "runtime/rt_names.h"
 #include "tools/mpiexec/kvs.h"
 #include "tools/mpiexec/loop.h"
 #include "tools/mpiexec/output.h"
@@ -62,8 +64,8 @@ static struct conn *conns;
 static struct world *worlds;
 static int n_ranks;
 static const struct pmi_events *events;
-static const char *job_name;
-static bool reported_stuck;
+static const char *job_name, *told;
+static bool reported_stuck, any_joined;
 
 static void conn_ready(struct watch *watch, uint32_t flags);
 
@@ -86,11 +88,26 @@ static int put_mapping(struct kvs *kvs)
 	return kvs_put(kvs, key, sizeof(key) - 1, value, (size_t)n);
 }
 
+/* What the ranks of a spawned job are told. */
+static int put_told(struct kvs *kvs)
+{
+	const char *at = told, *equals, *end;
+	int err = 0;
+
+	for (; at && (end = strchr(at, '\n')) && !err; at = end + 1) {
+		equals = memchr(at, '=', (size_t)(end - at));
+		if (equals && equals > at)
+			err = kvs_put(kvs, at, (size_t)(equals - at), equals + 1,
+				      (size_t)(end - equals) - 1);
+	}
+	return err;
+}
+
 static struct world *world_create(int number)
 {
 	struct world *world = calloc(1, sizeof(*world));
 
-	if (!world || put_mapping(&world->kvs)) {
+	if (!world || put_mapping(&world->kvs) || put_told(&world->kvs)) {
 		free(world);
 		return NULL;
 	}
@@ -226,7 +243,7 @@ static void join(struct conn *conn)
 {
 	if (conn->finalized)
 		leave_world(conn);
-	conn->joined = true;
+	conn->joined = any_joined = true;
 	conn->finalized = false;
 	/* ranks that wait for this rank in a world that it has left wait in vain */
 	check_stuck();
@@ -347,6 +364,92 @@ static void do_finalize(struct conn *conn, const struct pmi1_msg *ask)
 	check_stuck();
 }
 
+/* What a job may count on: a process on each processor of this host, and its own. */
+static int universe_size(void)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return processors > n_ranks ? (int)processors : n_ranks;
+}
+
+void pmi_server_spawned(int rank, const char *trouble)
+{
+	reply_result(&conns[rank], PMI1_CMD_SPAWN_RESULT, trouble);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+enum { NAME_SIZE = 512, PORT_SIZE = VALUE_MAX };
+
+/* Copy a text, which our library escapes and others do not. False: it is too long. */
+static bool to_string(struct pmi1_text text, char *out, size_t size)
+{
+	int n;
+
+	if (text.len >= size)
+		return false;
+	n = pmi1_unescape(text.ptr, text.len, out, size - 1);
+	if (n < 0)
+		memcpy(out, text.ptr, text.len);
+	out[n < 0 ? text.len : (size_t)n] = '\0';
+	return true;
+}
+
+static const char *trouble_of(int err)
+{
+	switch (err) {
+	case 0:
+		return NULL;
+	case -EEXIST:
+		return "the_name_is_published_already";
+	case -ENOENT:
+		return "the_name_is_not_published";
+	default:
+		return "the_folder_of_names_cannot_be_used";
+	}
+}
+
+static void do_publish(struct conn *conn, const struct pmi1_msg *ask)
+{
+	char name[NAME_SIZE], port[PORT_SIZE];
+	int err = -E2BIG;
+
+	if (to_string(ask->text[PMI1_SERVICE], name, sizeof(name)) &&
+	    to_string(ask->text[PMI1_PORT], port, sizeof(port)))
+		err = rt_names_publish(name, port, getpid());
+	reply_result(conn, PMI1_CMD_PUBLISH_RESULT, trouble_of(err));
+}
+
+static void do_unpublish(struct conn *conn, const struct pmi1_msg *ask)
+{
+	char name[NAME_SIZE];
+	int err = -E2BIG;
+
+	if (to_string(ask->text[PMI1_SERVICE], name, sizeof(name)))
+		err = rt_names_unpublish(name);
+	reply_result(conn, PMI1_CMD_UNPUBLISH_RESULT, trouble_of(err));
+}
+
+static void do_lookup(struct conn *conn, const struct pmi1_msg *ask)
+{
+	char name[NAME_SIZE], port[PORT_SIZE] = "", escaped[PORT_SIZE];
+	struct pmi1_msg msg;
+	int err = -E2BIG, n;
+
+	if (to_string(ask->text[PMI1_SERVICE], name, sizeof(name)))
+		err = rt_names_lookup(name, port, sizeof(port));
+	n = pmi1_escape(port, strlen(port), escaped, sizeof(escaped) - 1);
+	escaped[n < 0 ? 0 : n] = '\0';
+	if (!err && n < 0)
+		err = n;
+	pmi1_begin(&msg, PMI1_CMD_LOOKUP_RESULT);
+	pmi1_set_num(&msg, PMI1_RC, err ? -1 : 0);
+	pmi1_set_text(&msg, PMI1_MSG, err ? trouble_of(err) : "success");
+	if (!err)
+		pmi1_set_text(&msg, PMI1_PORT, escaped);
+	send_reply_line(conn, &msg);
+}
+
 /* An unknown command gets an answer, too, so that its sender does not wait for ever. */
 static void do_unknown(struct conn *conn, const struct pmi1_msg *ask)
 {
@@ -371,7 +474,7 @@ static void do_request(struct conn *conn, const struct pmi1_msg *ask)
 	case PMI1_CMD_GET_APPNUM:
 		return reply_num(conn, PMI1_CMD_GOT_APPNUM, PMI1_APPNUM, conn->appnum);
 	case PMI1_CMD_GET_UNIVERSE_SIZE:
-		return reply_num(conn, PMI1_CMD_UNIVERSE_SIZE, PMI1_SIZE, n_ranks);
+		return reply_num(conn, PMI1_CMD_UNIVERSE_SIZE, PMI1_SIZE, universe_size());
 	case PMI1_CMD_GET_MY_KVSNAME:
 		return do_get_my_kvsname(conn);
 	case PMI1_CMD_PUT:
@@ -386,11 +489,11 @@ static void do_request(struct conn *conn, const struct pmi1_msg *ask)
 		return events->aborted(conn->rank,
 				       pmi1_has(ask, PMI1_EXITCODE) ? ask->num[PMI1_EXITCODE] : 1);
 	case PMI1_CMD_PUBLISH_NAME:
-		return reply_result(conn, PMI1_CMD_PUBLISH_RESULT, "not_supported");
+		return do_publish(conn, ask);
 	case PMI1_CMD_UNPUBLISH_NAME:
-		return reply_result(conn, PMI1_CMD_UNPUBLISH_RESULT, "not_supported");
+		return do_unpublish(conn, ask);
 	case PMI1_CMD_LOOKUP_NAME:
-		return reply_result(conn, PMI1_CMD_LOOKUP_RESULT, "not_supported");
+		return do_lookup(conn, ask);
 	case PMI1_CMD_MULTI:
 		conn->multi = true;
 		return;
@@ -412,7 +515,9 @@ static bool do_line(struct conn *conn, const char *line, size_t len)
 		/* the only such command is spawn */
 		if (len == sizeof("endcmd") && !memcmp(line, "endcmd", len - 1)) {
 			conn->multi = false;
-			reply_result(conn, PMI1_CMD_SPAWN_RESULT, "not_supported");
+			events->spawn_end(conn->rank);
+		} else {
+			events->spawn_line(conn->rank, line, len - 1);
 		}
 		return true;
 	}
@@ -488,13 +593,14 @@ static void conn_ready(struct watch *watch, uint32_t flags)
 		conn_read(conn);
 }
 
-int pmi_server_init(int ranks, const char *name, const struct pmi_events *what)
+int pmi_server_init(int ranks, const char *name, const char *pairs, const struct pmi_events *what)
 {
 	conns = calloc((size_t)ranks, sizeof(*conns));
 	if (!conns)
 		return -ENOMEM;
 	n_ranks = ranks;
 	job_name = name;
+	told = pairs;
 	events = what;
 	for (int rank = 0; rank < ranks; rank++)
 		conns[rank] = (struct conn){ .rank = rank, .watch.fd = -1 };
@@ -518,6 +624,11 @@ void pmi_server_gone(int rank)
 {
 	conns[rank].gone = true;
 	check_stuck();
+}
+
+bool pmi_server_joined(void)
+{
+	return any_joined;
 }
 
 bool pmi_server_finalized(int rank)
