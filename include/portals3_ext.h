@@ -231,6 +231,13 @@ int PtlPeerReason(ptl_handle_ni_t ni_handle, ptl_process_id_t process, ptl_ni_fa
 		  char *text, ptl_size_t size);
 
 /*
+ * End the connection to a process, and release what it takes here: shared memory, descriptors.
+ * Operations to it that are under way fail. Later operations, of either side, connect again. No
+ * effect if there is no connection. Returns PTL_OK, PTL_NO_INIT or PTL_NI_INVALID.
+ */
+int PtlPeerDrop(ptl_handle_ni_t ni_handle, ptl_process_id_t process);
+
+/*
  * Ask the launcher to end the job with this exit code after printing `message` (may be NULL).
  * PTL_OK: the launcher was asked. PTL_FAIL: there is none. The call returns either way.
  */
@@ -249,6 +256,42 @@ int PtlJobFence(void);
  * PTL_FAIL if the job could not be joined or was left, or PTL_SEGV if `number` is NULL.
  */
 int PtlJobProgram(int *number);
+
+/* One program of a job that is to be started, see PtlJobSpawn. A NULL pointer in all members but
+ * `file`: the launcher's default. */
+typedef struct {
+	const char *file;
+	char *const *argv; /* without the program's name; ends with NULL */
+	int count;         /* number of processes */
+	const char *wdir, *path, *host, *soft;
+} ptl_command_t;
+
+/*
+ * Ask the launcher to start another job of these programs, and wait until it runs. Its processes
+ * get the text `told` by PtlJobTold. Returns PTL_OK, PTL_SEGV, or PTL_FAIL: `why`, of `size` bytes,
+ * says why not.
+ */
+int PtlJobSpawn(const ptl_command_t *commands, int n, const char *told, char *why, ptl_size_t size);
+
+/*
+ * What the process that had this job started gave to PtlJobSpawn. PTL_OK; PTL_FAIL: it was not
+ * started so, or the text is longer; or PTL_SEGV.
+ */
+int PtlJobTold(char *text, ptl_size_t size);
+
+/* Set *size to the number of processes that the launcher has room for. PTL_OK, PTL_FAIL if it
+ * does not say, or PTL_SEGV. */
+int PtlJobUniverse(int *size);
+
+/*
+ * Publish a text under a name, find it, and take it back: with the launcher, if it keeps names,
+ * else among the processes of this host and user. Returns PTL_OK; PTL_ME_IN_USE: the name is
+ * published already; PTL_HANDLE_INVALID: it is not published; PTL_NO_SPACE: something is too long;
+ * PTL_FAIL: names cannot be kept here; or PTL_SEGV.
+ */
+int PtlNamePublish(const char *name, const char *text);
+int PtlNameLookup(const char *name, char *text, ptl_size_t size);
+int PtlNameUnpublish(const char *name);
 
 #ifdef __cplusplus
 }

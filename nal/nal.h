@@ -90,6 +90,10 @@ struct nal_ops {
 	 * up again afterwards. */
 	bool (*connect)(struct ptl_ni *ni, ptl_process_id_t target);
 
+	/* May be NULL. End the connection to `id` and release what it takes; nothing if it is no
+	 * peer. Operations under way fail. Locked. */
+	void (*drop)(struct ptl_ni *ni, ptl_process_id_t id);
+
 	/* Start a put, get or getput with checked arguments, and call ptl_engine_send. Locked.
 	 * A target that is no longer reachable is a failure event, not an error. Returns
 	 * PTL_OK, PTL_NO_SPACE (nothing was started) or NAL_ELSEWHERE.

@@ -310,6 +310,7 @@ const struct nal_ops nal_shm_ops = {
 	.distance = shm_distance,
 	.knows = shm_knows,
 	.connect = shm_connect,
+	.drop = shm_drop,
 	.send = shm_start,
 	.segment = shm_segment,
 	.progress = shm_progress,

@@ -89,6 +89,7 @@ struct shm_peer {
 	uint64_t called;  /* when we first tried to connect */
 	uint64_t crossed; /* when we heard that it calls us, too; 0: it does not */
 	bool cma;         /* we may read and write its memory */
+	bool dropped;     /* the program of one of us has ended the connection */
 	bool polled;      /* on the list of polled channels */
 	bool run_wanted;  /* on the list of peers to deliver for after leaving */
 	bool unsure;      /* on the list of peers that may have left before they saw our push */
@@ -400,6 +401,9 @@ bool shm_peer_ended(const struct shm *s, uint32_t channel);
 void shm_peer_reap(struct shm *s, bool all);
 
 /* ---- shm_connect.c --------------------------------------------------------------------------- */
+
+/* nal_ops.drop */
+void shm_drop(struct ptl_ni *ni, ptl_process_id_t id);
 
 /* Connect p, which was just added. Waits a bounded time with the lock released; p may be gone
  * afterwards. */

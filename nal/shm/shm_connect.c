@@ -180,6 +180,7 @@ static bool hung_up(const struct shm_peer *p)
 }
 
 static const char hung_up_text[] = "it has hung up";
+static const char dropped_text[] = "it has ended the connection";
 static const char no_region[] = "what it sent is not a region of this version of the library";
 static const char no_fds[] = "there are no descriptors left; raise `ulimit -n`";
 static const char no_room[] = "no address space or memory to share its memory; raise `ulimit -v`, "
@@ -488,8 +489,11 @@ void shm_hear(struct shm_helper *l, struct shm_peer *p)
 		char doorbell[16];
 		ssize_t n = recv(p->sock, doorbell, sizeof(doorbell), MSG_DONTWAIT);
 
+		p->dropped = n > 0 && memchr(doorbell, SHM_DOORBELL_DROPPED, (size_t)n);
 		if (n == 1 && *doorbell == SHM_DOORBELL_GIVEN_UP)
 			forget_peer(l, p, PTL_NI_UNREACHABLE, no_room_there);
+		else if (p->dropped)
+			forget_peer(l, p, PTL_NI_UNREACHABLE, dropped_text);
 		else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			shm_connection_failed(l, p, hung_up_text);
 		return;
@@ -647,6 +651,20 @@ void shm_hang_up_on_silent(struct shm_helper *l, uint64_t asleep_at)
 }
 
 /* ---- for the others -------------------------------------------------------------------------- */
+
+void shm_drop(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	struct shm *s = shm_of(ni);
+	struct shm_peer *p = shm_peer_find(s, id);
+
+	if (!p || p->index == SHM_SELF)
+		return;
+	p->dropped = true;
+	if (p->sock >= 0)
+		send(p->sock, &(const char){ SHM_DOORBELL_DROPPED }, 1,
+		     MSG_DONTWAIT | MSG_NOSIGNAL);
+	forget_peer(s->helper, p, PTL_NI_UNREACHABLE, dropped_text);
+}
 
 void shm_connect_now(struct shm *s, struct shm_peer *p)
 {

@@ -314,7 +314,7 @@ void shm_peer_failed(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, cons
 	if (was_live) {
 		shm_take_all(s, UINT32_MAX);
 		not_live(s, p);
-		if (!closed)
+		if (!closed && !p->dropped)
 			s->ni->view.r->stat.counts[PTL_COUNT_PEERS_LOST]++;
 	}
 	if (ptl_debugs(s->ni, PTL_DBG_SETUP))

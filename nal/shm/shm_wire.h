@@ -28,6 +28,7 @@ enum shm_hello_kind {
 
 /* Single bytes on an established connection. */
 #define SHM_DOORBELL          '!'
+#define SHM_DOORBELL_DROPPED  '~' /* I end the connection, and live on */
 #define SHM_DOORBELL_GIVEN_UP '-' /* no address space for your extended region */
 
 enum shm_refusal {

@@ -515,6 +515,20 @@ int PtlPeerReason(ptl_handle_ni_t ni_handle, ptl_process_id_t process, ptl_ni_fa
 	return PTL_OK;
 }
 
+int PtlPeerDrop(ptl_handle_ni_t ni_handle, ptl_process_id_t process)
+{
+	struct ptl_ni *ni;
+
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	ptl_drop(ni, process);
+	ptl_leave(ni);
+	return PTL_OK;
+}
+
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)
 {
 	uint64_t end =

@@ -375,6 +375,17 @@ void ptl_nets_names(const struct ptl_ni *ni, char *text, size_t len)
 					 ni->order[k]->name);
 }
 
+void ptl_drop(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	if (id.nid == ni->id.nid && id.pid == ni->id.pid)
+		return;
+	if (ni->nal->drop)
+		ni->nal->drop(ni, id);
+	for (uint32_t k = 0; k < ni->nnets; k++)
+		if (ni->net[k].nal->drop)
+			ni->net[k].nal->drop(ni, id);
+}
+
 /* ---- reports --------------------------------------------------------------------------------- */
 
 #define REPORT_PEERS 64u /* most peers reported of each NAL */

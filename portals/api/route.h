@@ -38,6 +38,9 @@ int ptl_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *distance
 /* PTL_REPORT: the NAL of each peer, the means it works by, and why others are not used. */
 void ptl_nets_report(struct ptl_ni *ni);
 
+/* End the connection to a process, whatever NAL has it. Locked. */
+void ptl_drop(struct ptl_ni *ni, ptl_process_id_t id);
+
 /* Why a peer cannot be reached, NAL by NAL; PTL_NI_OK: nothing is known to be wrong. Locked. */
 ptl_ni_fail_t ptl_peer_failed_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, size_t len);
 
