@@ -124,13 +124,6 @@ int mpi_get_hw_resource_info(struct mpi_info **hw_info)
 	return rc;
 }
 
-/* There are no dynamic processes, so no process has a parent. */
-int mpi_comm_get_parent(struct mpi_comm **parent)
-{
-	*parent = NULL;
-	return MPI_SUCCESS;
-}
-
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* The alignment that a program asks for: a power of two. 0: none, or an invalid one. */

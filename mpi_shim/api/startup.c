@@ -21,8 +21,11 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/events.h"
 #include "mpi_shim/core/object.h"
+#include "mpi_shim/core/process.h"
 #include "mpi_shim/core/world.h"
 #include "mpi_shim/datatype/type.h"
+#include "mpi_shim/dynamic/port.h"
+#include "mpi_shim/dynamic/spawn.h"
 #include "mpi_shim/io/io.h"
 #include "mpi_shim/pt2pt/buffered.h"
 #include "mpi_shim/pt2pt/protocol.h"
@@ -47,14 +50,14 @@ static int find_peers(void)
 
 	if (err != PTL_OK)
 		return portals_failed("PtlGetRank", err);
-	if (size > 1 << 16)
-		return mpi_fail(MPI_ERR_OTHER, "%u ranks are more than the 65536 of the match bits",
-				size);
+	if (size > MPI_PROCESSES_MOST)
+		return mpi_fail(MPI_ERR_OTHER, "%u ranks are more than the %d of the match bits",
+				size, MPI_PROCESSES_MOST);
 	mpi_world.rank = (int)rank;
 	mpi_world.size = (int)size;
-	mpi_world.id = calloc(size, sizeof(*mpi_world.id));
-	if (!mpi_world.id)
-		return mpi_fail_memory("the addresses of all ranks");
+	err = mpi_processes_init();
+	if (err)
+		return err;
 	for (unsigned int i = 0; i < size; i++) {
 		err = PtlGetRankId(mpi_world.ni, i, &mpi_world.id[i]);
 		if (err != PTL_OK)
@@ -143,7 +146,10 @@ int mpi_world_init(int level)
 				"the job with mpiexec%s%s",
 				*PtlInitReason() ? ": " : "", PtlInitReason());
 	atomic_store(&mpi_world.phase, MPI_PHASE_RUNNING);
-	return MPI_SUCCESS;
+	mpi_lock();
+	err = mpi_spawn_meet_parent();
+	mpi_unlock();
+	return err;
 }
 
 /* Wait until the sends whose requests were freed have been received. */
@@ -180,6 +186,8 @@ int mpi_world_fini(void)
 	mpi_buffered_fini();
 	finish_freed();
 	mpi_proto.ending = true;
+	mpi_ports_close();
+	mpi_others_leave(true);
 	err = mpi_coll_last_barrier(&mpi_comm_world);
 	if (err == MPI_ERR_PROC_ABORTED) /* the other ranks can still end in good order */
 		err = MPI_SUCCESS;
@@ -197,7 +205,7 @@ int mpi_world_fini(void)
 	mpi_ops_fini();
 	mpi_types_fini();
 	mpi_pools_fini();
-	free(mpi_world.id);
+	mpi_processes_fini();
 	mpi_unlock();
 	return err;
 }

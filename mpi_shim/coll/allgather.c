@@ -151,8 +151,9 @@ static enum mpi_algorithm choose_allgather(const struct mpi_schedule *p, const s
 		can |= MPI_COLL_BIT(ALLGATHER, DOUBLING);
 	if (mpi_coll_blocks_directly(p, comm, bytes / comm->size))
 		best = MPI_COLL_ALLGATHER_LINEAR;
-	else if (comm->size > 2 && (mpi_coll_oversubscribed() ? bytes < RING_BYTES_OVERSUBSCRIBED
-							      : !equal && bytes < RING_BYTES))
+	else if (comm->size > 2 &&
+		 (mpi_coll_oversubscribed(comm) ? bytes < RING_BYTES_OVERSUBSCRIBED
+						: !equal && bytes < RING_BYTES))
 		best = MPI_COLL_ALLGATHER_ROOT;
 	else if (equal && power && bytes < RING_BYTES_DOUBLING)
 		best = MPI_COLL_ALLGATHER_DOUBLING;

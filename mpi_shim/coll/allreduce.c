@@ -115,11 +115,12 @@ static enum mpi_algorithm choose_allreduce(const struct mpi_schedule *p, MPI_Cou
 		can |= MPI_COLL_BIT(ALLREDUCE, LINEAR);
 	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
 		best = MPI_COLL_ALLREDUCE_LINEAR;
-	else if (comm->size == 2 && mpi_one_node() && mpi_coll_bytes(count, type) > ROOT_BYTES)
+	else if (comm->size == 2 && mpi_coll_one_node(comm) &&
+		 mpi_coll_bytes(count, type) > ROOT_BYTES)
 		best = MPI_COLL_ALLREDUCE_ROOT;
 	else if (mpi_coll_in_parts(count, type, op, comm))
 		best = MPI_COLL_ALLREDUCE_PARTS;
-	else if (comm->size > 2 && mpi_coll_oversubscribed())
+	else if (comm->size > 2 && mpi_coll_oversubscribed(comm))
 		best = MPI_COLL_ALLREDUCE_ROOT;
 	return mpi_coll_choose(can, best);
 }

@@ -122,7 +122,7 @@ static int swap_in_place(struct mpi_schedule *p, const struct mpi_vec *v, struct
 /* Whether to use Bruck's algorithm for equal blocks. */
 static bool by_bruck(MPI_Count bytes, const struct mpi_comm *comm)
 {
-	if (mpi_coll_oversubscribed())
+	if (mpi_coll_oversubscribed(comm))
 		return bytes <= SHORT_BYTES_OVERSUBSCRIBED &&
 		       comm->size >= BRUCK_RANKS_OVERSUBSCRIBED;
 	return bytes <= SHORT_BYTES && comm->size >= BRUCK_RANKS;
@@ -142,7 +142,7 @@ static enum mpi_algorithm choose_alltoall(const struct mpi_schedule *p, bool equ
 		best = MPI_COLL_ALLTOALL_LINEAR;
 	else if (equal && by_bruck(bytes, comm))
 		best = MPI_COLL_ALLTOALL_BRUCK;
-	else if (equal && bytes >= LONG_BYTES && !mpi_one_node())
+	else if (equal && bytes >= LONG_BYTES && !mpi_coll_one_node(comm))
 		best = MPI_COLL_ALLTOALL_PAIRWISE;
 	return mpi_coll_choose(can, best);
 }
@@ -159,7 +159,7 @@ static MPI_Count alltoall_shmcoll_bytes(const struct mpi_comm *comm)
 static struct mpi_shmcoll *shmcoll_for_headers(const struct mpi_schedule *p, struct mpi_comm *comm)
 {
 	if (comm->size > MPI_SHMCOLL_HEADERS ||
-	    (!mpi_coll_oversubscribed() && !mpi_coll_wanted(MPI_COLL_ALLTOALL_SHM)))
+	    (!mpi_coll_oversubscribed(comm) && !mpi_coll_wanted(MPI_COLL_ALLTOALL_SHM)))
 		return NULL;
 	return mpi_shmcoll_for(p, MPI_COLL_ALLTOALL_SHM, comm, 1, 1, 0);
 }

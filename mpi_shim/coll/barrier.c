@@ -51,7 +51,7 @@ void mpi_intra_barrier(struct mpi_schedule *p, struct mpi_comm *comm)
 
 	if (mpi_coll_directly(p, comm, 0))
 		best = MPI_COLL_BARRIER_LINEAR;
-	else if (mpi_coll_oversubscribed() && comm->size > 2)
+	else if (mpi_coll_oversubscribed(comm) && comm->size > 2)
 		best = MPI_COLL_BARRIER_TREE;
 	switch (mpi_coll_choose(can, best)) {
 	case MPI_COLL_BARRIER_LINEAR:

@@ -103,7 +103,7 @@ static enum mpi_algorithm choose_bcast(const struct mpi_schedule *p, MPI_Count b
 {
 	enum mpi_algorithm best = MPI_COLL_BCAST_BINOMIAL;
 
-	if (mpi_coll_oversubscribed() || mpi_coll_directly(p, comm, bytes))
+	if (mpi_coll_oversubscribed(comm) || mpi_coll_directly(p, comm, bytes))
 		best = MPI_COLL_BCAST_TREE;
 	else if (bytes >= LONG_BYTES && comm->size >= LONG_RANKS)
 		best = MPI_COLL_BCAST_RING;

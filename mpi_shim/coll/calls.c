@@ -361,7 +361,7 @@ void mpi_calls_ask(const struct mpi_comm *comm, int world)
 				   sum_of(comm->context, a->number, a->call) };
 
 	static_assert(sizeof(words) == sizeof(*waiting), "it is put as it lies there");
-	if (!comm->inter && a->number)
+	if (!comm->inter && !comm->others && a->number)
 		PtlPutInject(mpi_world.ni, words, sizeof(words), PTL_INJECT_LAZY,
 			     mpi_world.id[world], MPI_PT_FLAG, 0, MPI_CALLS_BITS,
 			     (ptl_size_t)mpi_world.rank * sizeof(*waiting), 0);
@@ -379,7 +379,8 @@ static bool is_awaited_elsewhere(struct mpi_comm *comm)
 {
 	const struct mpi_calls *a = &comm->calls;
 
-	for (int i = 0; i < comm->size; i++) {
+	/* processes of other jobs cannot tell */
+	for (int i = 0; i < comm->size && !comm->others; i++) {
 		const struct waiting *w = &waiting[mpi_comm_peer(comm, i)];
 		const uint64_t number = atomic_load_explicit(&w->number, memory_order_relaxed);
 		const uint64_t call = atomic_load_explicit(&w->call, memory_order_relaxed);

@@ -16,6 +16,8 @@ static void end_with_comm(struct mpi_comm *comm)
 	mpi_shmcoll_free(comm->shmcoll);
 	comm->shmcoll = NULL;
 	mpi_calls_free(comm);
+	if (comm->counted)
+		mpi_others_count(comm, -1);
 }
 
 void mpi_coll_init(void)

@@ -57,10 +57,12 @@ static inline int mpi_first(int a, int b)
 /*
  * True if this machine runs more processes than it has processors. Then a message costs a
  * process switch, and the algorithm with the fewest messages beats the one with the fewest
- * rounds. The answer is the same on all ranks: over several machines it is false, unless
+ * rounds. The answer is the same on all ranks: over several machines and jobs it is false, unless
  * PTL_MPI_COLL says otherwise.
  */
-bool mpi_coll_oversubscribed(void);
+bool mpi_coll_oversubscribed(const struct mpi_comm *comm);
+/* Whether all ranks are on one node, in one job. The same on all ranks. */
+bool mpi_coll_one_node(const struct mpi_comm *comm);
 /* The same for this machine alone. It may decide what ranks of one machine do among themselves,
  * wherever the other ranks are. */
 bool mpi_coll_oversubscribed_here(void);

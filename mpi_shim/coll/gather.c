@@ -126,7 +126,7 @@ static bool choose_gather_tree(const struct mpi_schedule *p, MPI_Count bytes,
 {
 	/* in a non-blocking one the tree would wait for a rank that computes */
 	bool few_rounds = p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS &&
-			  !mpi_coll_oversubscribed();
+			  !mpi_coll_oversubscribed(comm);
 
 	return mpi_coll_choose(MPI_COLL_BIT(GATHER, BINOMIAL) | MPI_COLL_BIT(GATHER, LINEAR),
 			       few_rounds ? MPI_COLL_GATHER_BINOMIAL : MPI_COLL_GATHER_LINEAR) ==

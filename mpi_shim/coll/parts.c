@@ -19,7 +19,7 @@ bool mpi_coll_divisible(MPI_Count count, const struct mpi_op *op, const struct m
 bool mpi_coll_in_parts(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
 		       const struct mpi_comm *comm)
 {
-	MPI_Count least = mpi_coll_oversubscribed() ? LONG_BYTES_OVERSUBSCRIBED : LONG_BYTES;
+	MPI_Count least = mpi_coll_oversubscribed(comm) ? LONG_BYTES_OVERSUBSCRIBED : LONG_BYTES;
 
 	return mpi_coll_divisible(count, op, comm) &&
 	       count >= (least + type->size - 1) / type->size;

@@ -204,7 +204,7 @@ static enum mpi_algorithm choose_reduce(const struct mpi_schedule *p, MPI_Count 
 					const struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(REDUCE, BINOMIAL) | MPI_COLL_BIT(REDUCE, TREE);
-	const bool oversubscribed = mpi_coll_oversubscribed();
+	const bool oversubscribed = mpi_coll_oversubscribed(comm);
 	enum mpi_algorithm best =
 		oversubscribed && mpi_coll_bytes(count, type) <= TREE_BYTES_OVERSUBSCRIBED
 			? MPI_COLL_REDUCE_TREE

@@ -154,7 +154,8 @@ static int halve_vector(struct mpi_schedule *p, const void *sendbuf, void *recvb
 	return MPI_SUCCESS;
 }
 
-static enum mpi_algorithm choose_reduce_scatter(MPI_Count bytes, const struct mpi_op *op)
+static enum mpi_algorithm choose_reduce_scatter(MPI_Count bytes, const struct mpi_op *op,
+						const struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(REDUCE_SCATTER, ROOT);
 	enum mpi_algorithm best = MPI_COLL_REDUCE_SCATTER_HALVING;
@@ -162,9 +163,10 @@ static enum mpi_algorithm choose_reduce_scatter(MPI_Count bytes, const struct mp
 	if (op->commutative)
 		can |= MPI_COLL_BIT(REDUCE_SCATTER, HALVING) |
 		       MPI_COLL_BIT(REDUCE_SCATTER, PAIRWISE);
-	if (!op->commutative || (mpi_coll_oversubscribed() && bytes <= SHORT_BYTES_OVERSUBSCRIBED))
+	if (!op->commutative ||
+	    (mpi_coll_oversubscribed(comm) && bytes <= SHORT_BYTES_OVERSUBSCRIBED))
 		best = MPI_COLL_REDUCE_SCATTER_ROOT;
-	else if (bytes >= (mpi_coll_oversubscribed() ? LONG_BYTES_OVERSUBSCRIBED : LONG_BYTES))
+	else if (bytes >= (mpi_coll_oversubscribed(comm) ? LONG_BYTES_OVERSUBSCRIBED : LONG_BYTES))
 		best = MPI_COLL_REDUCE_SCATTER_PAIRWISE;
 	return mpi_coll_choose(can, best);
 }
@@ -173,7 +175,7 @@ static int divide(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 		  const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
 		  struct mpi_comm *comm)
 {
-	switch (choose_reduce_scatter(at->count * parts->type->size, op)) {
+	switch (choose_reduce_scatter(at->count * parts->type->size, op, comm)) {
 	case MPI_COLL_REDUCE_SCATTER_ROOT:
 		return reduce_scatter_through_root(p, sendbuf, recvbuf, parts, at, op, comm);
 	case MPI_COLL_REDUCE_SCATTER_PAIRWISE:

@@ -156,7 +156,7 @@ static int scan(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_
 	if (shmcoll)
 		return mpi_shmcoll_scan(shmcoll, s.own, recvbuf, count, type, op, exclusive);
 	if (mpi_coll_choose(MPI_COLL_BIT(SCAN, LINEAR) | MPI_COLL_BIT(SCAN, DOUBLING),
-			    mpi_coll_oversubscribed()
+			    mpi_coll_oversubscribed(comm)
 				    ? MPI_COLL_SCAN_LINEAR
 				    : MPI_COLL_SCAN_DOUBLING) == MPI_COLL_SCAN_LINEAR)
 		return chain(&s);

@@ -18,8 +18,16 @@ bool mpi_coll_oversubscribed_here(void)
 	return mpi_node_short();
 }
 
-bool mpi_coll_oversubscribed(void)
+bool mpi_coll_one_node(const struct mpi_comm *comm)
 {
+	return !comm->others && mpi_one_node();
+}
+
+bool mpi_coll_oversubscribed(const struct mpi_comm *comm)
+{
+	/* jobs may see this differently, but must choose the same algorithms */
+	if (comm->others)
+		return false;
 	if (mpi_coll_setting.prefer != MPI_COLL_AUTO)
 		return mpi_coll_setting.prefer == MPI_COLL_MESSAGES;
 	/* Ranks of several machines may see different numbers of processors, but must choose

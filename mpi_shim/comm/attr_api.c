@@ -5,6 +5,7 @@
  * communicator: programs ask any communicator for MPI_TAG_UB.
  */
 #include <limits.h>
+#include <portals3_ext.h>
 #include <string.h>
 
 #include "mpi_shim/core/attr.h"
@@ -36,7 +37,8 @@ static int *predefined_attr(int number)
 		appnum = mpi_world_program();
 		return &appnum;
 	case MPI_UNIVERSE_SIZE:
-		universe_size = mpi_world.size;
+		if (PtlJobUniverse(&universe_size) != PTL_OK || universe_size < mpi_world.size)
+			universe_size = mpi_world.size;
 		return &universe_size;
 	case MPI_LASTUSEDCODE:
 		return mpi_error_last_used();

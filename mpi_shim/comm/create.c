@@ -2,7 +2,6 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Communicators made from one communicator and, perhaps, a group: dup, create, create_group.
- * Also disconnect, which all ranks call together.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +129,7 @@ static int create_inter(struct mpi_comm *comm, int err, struct mpi_group *group,
 		err = mpi_creation_contexts(
 			&creation, theirs ? MPI_SUCCESS : mpi_fail_memory("a group"), 2, context);
 	if (err != MPI_SUCCESS || !theirs) {
-		mpi_object_release(theirs);
+		mpi_creation_release(theirs);
 		return err;
 	}
 	if (group->rank == MPI_UNDEFINED || theirs->size == 0) {
@@ -140,7 +139,7 @@ static int create_inter(struct mpi_comm *comm, int err, struct mpi_group *group,
 	} else {
 		err = mpi_comm_make_agreed(context, group, theirs, comm, out);
 	}
-	mpi_object_release(theirs);
+	mpi_creation_release(theirs);
 	return err;
 }
 
@@ -176,15 +175,4 @@ int mpi_comm_create_group(struct mpi_comm *comm, struct mpi_group *group, int ta
 	}
 	err = mpi_creation_contexts(&creation, MPI_SUCCESS, 1, context);
 	return err == MPI_SUCCESS ? mpi_comm_make_agreed(context, group, NULL, comm, out) : err;
-}
-
-/* Returns after all ranks have called it. Operations in progress end by themselves. */
-int mpi_comm_disconnect(struct mpi_comm **comm)
-{
-	int err = MPI_SUCCESS;
-
-	/* MPI_Comm_free refuses these, without a barrier */
-	if (*comm != &mpi_comm_world && *comm != &mpi_comm_self && !(*comm)->freed)
-		err = mpi_barrier(*comm);
-	return err == MPI_SUCCESS ? mpi_comm_free(comm) : err;
 }

@@ -126,6 +126,20 @@ static int comm_reduce(struct mpi_comm *comm, uint64_t *word, int n, bool max)
  * cannot take part. All data are longer. */
 enum { NOTHING_DEAD = 0, NOTHING_OTHER = 1 };
 
+static int send_and_receive(const struct mpi_creation *t, const void *mine, size_t size,
+			    void *theirs, size_t room, size_t *got)
+{
+	MPI_Count came = 0;
+	int err;
+
+	if (t->exchange)
+		return t->exchange(t->link, mine, size, theirs, room, got);
+	err = mpi_coll_sendrecv(mine, (MPI_Count)size, mpi_bytes(), t->remote, theirs,
+				(MPI_Count)room, mpi_bytes(), t->remote, t->tag, t->peer, &came);
+	*got = (size_t)came;
+	return err;
+}
+
 /*
  * Exchange data between the leaders. After an earlier error on its side (`err`) a leader sends
  * no data, and the other side gives up, too. It must send this message, because the other leader
@@ -137,10 +151,12 @@ static int exchange_between_sides(const struct mpi_creation *t, int err, const v
 {
 	const bool well = err == MPI_SUCCESS;
 	const char nothing[] = { 0 };
-	MPI_Count got = 0, give = err == MPI_ERR_PROC_ABORTED ? NOTHING_DEAD : NOTHING_OTHER;
-	int rc = mpi_coll_sendrecv(well ? mine : nothing, well ? (MPI_Count)size : give,
-				   mpi_bytes(), t->remote, theirs, well ? (MPI_Count)their_size : 0,
-				   mpi_bytes(), t->remote, t->tag, t->peer, &got);
+	const size_t give = well                          ? size
+			    : err == MPI_ERR_PROC_ABORTED ? NOTHING_DEAD
+							  : NOTHING_OTHER;
+	size_t got = 0;
+	int rc = send_and_receive(t, well ? mine : nothing, give, theirs, well ? their_size : 0,
+				  &got);
 
 	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
 		return err != MPI_SUCCESS ? err : rc;
@@ -149,7 +165,8 @@ static int exchange_between_sides(const struct mpi_creation *t, int err, const v
 				"the other side has given up: a rank of it has died");
 	if (got == NOTHING_OTHER)
 		return mpi_fail(MPI_ERR_OTHER, "a rank of the other side cannot take part");
-	return MPI_SUCCESS;
+	return got == their_size ? MPI_SUCCESS
+				 : mpi_fail(MPI_ERR_OTHER, "the other side speaks otherwise");
 }
 
 /*
@@ -241,29 +258,66 @@ int mpi_creation_swap(const struct mpi_creation *t, int err, const int *mine, in
 	return spread_in_group(t, theirs, size, err);
 }
 
+/* Finds or connects the processes of the other side. NULL: not possible here. A process that is
+ * connected only by others of its job gets the least share. */
+static struct mpi_group *connect_group(const struct mpi_process_name *name, int n)
+{
+	static const struct mpi_shares least;
+	int *world = malloc(((size_t)n + 1) * sizeof(*world)), i = 0;
+	struct mpi_group *group = NULL;
+
+	for (; world && i < n; i++) {
+		world[i] = mpi_process_add(&name[i]);
+		if (world[i] < 0 || mpi_other_connect(world[i], least, least) != MPI_SUCCESS)
+			break;
+	}
+	if (i == n)
+		group = world ? mpi_group_make(n, world) : NULL;
+	if (group || !world)
+		return group;
+	while (i-- > 0)
+		mpi_other_release(world[i]);
+	free(world);
+	return NULL;
+}
+
+void mpi_creation_release(struct mpi_group *theirs)
+{
+	for (int i = 0; theirs && i < theirs->size; i++)
+		mpi_other_release(mpi_group_world(theirs, i));
+	mpi_object_release(theirs);
+}
+
+enum { NAME_INTS = sizeof(struct mpi_process_name) / sizeof(int) };
+
 int mpi_creation_swap_groups(const struct mpi_creation *creation, int err,
 			     const struct mpi_group *mine, struct mpi_group **theirs)
 {
-	/* One more int than the group has: it may be empty. Allocate all memory before the other
-	 * side is told a size. From then on the other side counts on this rank, and so does a
-	 * rank that hears from the leader through this one. */
-	int *world = calloc((size_t)mine->size + 1, sizeof(*world));
-	int *other = malloc(((size_t)mpi_world.size + 1) * sizeof(*other));
+	/* One more name than the group has: it may be empty. Memory for this side is there before
+	 * the other side is told a size. From then on the other side counts on this rank, and so
+	 * does a rank that hears from the leader through this one. */
+	struct mpi_process_name *name = calloc((size_t)mine->size + 1, sizeof(*name));
+	struct mpi_process_name *other = NULL;
 	int n = 0;
 
-	if (!err && (!world || !other))
+	if (!err && !name)
 		err = mpi_fail_memory("a group");
-	for (int i = 0; world && i < mine->size; i++)
-		world[i] = mpi_group_world(mine, i);
+	for (int i = 0; name && i < mine->size; i++)
+		name[i] = mpi_process_name(mpi_group_world(mine, i));
 	err = mpi_creation_side(creation, err);
 	err = mpi_creation_swap(creation, err, &mine->size, 1, &n, 1);
-	if (err == MPI_SUCCESS)
-		err = mpi_creation_swap(creation, err, world, mine->size + 1, other, n + 1);
-	free(world);
-	if (err != MPI_SUCCESS) {
-		free(other);
-		return err;
+	if (err == MPI_SUCCESS && (n < 0 || n > MPI_PROCESSES_MOST))
+		err = mpi_fail(MPI_ERR_OTHER, "the other side has %d processes", n);
+	if (err == MPI_SUCCESS) {
+		other = malloc(((size_t)n + 1) * sizeof(*other));
+		err = mpi_creation_side(creation, other ? MPI_SUCCESS : mpi_fail_memory("a group"));
+		err = mpi_creation_swap(creation, err, (const int *)name,
+					(mine->size + 1) * NAME_INTS, (int *)other,
+					(n + 1) * NAME_INTS);
 	}
-	*theirs = mpi_group_make(n, other);
-	return MPI_SUCCESS;
+	if (err == MPI_SUCCESS)
+		*theirs = connect_group(other, n);
+	free(name);
+	free(other);
+	return err;
 }

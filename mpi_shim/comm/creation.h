@@ -28,6 +28,11 @@ struct mpi_creation {
 	int leader;            /* rank in comm */
 	struct mpi_comm *peer; /* leader only: in it, the other leader is `remote` */
 	int remote;
+	/* leader only, in place of `peer`: send `size` bytes to the other leader, and receive its
+	 * bytes, at most `room`, of which *got are stored */
+	int (*exchange)(void *link, const void *mine, size_t size, void *theirs, size_t room,
+			size_t *got);
+	void *link;
 };
 
 /* The creation group of all processes of comm, with one group or two. */
@@ -51,9 +56,11 @@ int mpi_creation_side(const struct mpi_creation *t, int err);
 int mpi_creation_swap(const struct mpi_creation *t, int err, const int *mine, int n, int *theirs,
 		      int their_n);
 /* BRIDGE: give each side the other side's group. `mine` is used in leaders only. *theirs is one
- * reference. MPI_SUCCESS with *theirs NULL: this rank is out of memory for the group, and the
- * others do not know yet. */
+ * reference. Its processes are connected until mpi_creation_release. MPI_SUCCESS with *theirs NULL:
+ * this rank cannot have the group, and the others do not know yet. */
 int mpi_creation_swap_groups(const struct mpi_creation *t, int err, const struct mpi_group *mine,
 			     struct mpi_group **theirs);
+/* Ends what mpi_creation_swap_groups got; the group may be NULL. */
+void mpi_creation_release(struct mpi_group *theirs);
 
 #endif

@@ -10,6 +10,7 @@
 #include "mpi_shim/comm/comm.h"
 #include "mpi_shim/core/context.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/process.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/comm/creation.h"
 
@@ -93,7 +94,7 @@ int mpi_intercomm_create(struct mpi_comm *local, int leader, struct mpi_comm *pe
 		err = mpi_creation_swap_groups(&creation, MPI_SUCCESS, local->local, &theirs);
 	if (err == MPI_SUCCESS)
 		err = make_inter(&creation, theirs, out);
-	mpi_object_release(theirs);
+	mpi_creation_release(theirs);
 	return err;
 }
 
@@ -117,7 +118,8 @@ static bool first(const struct mpi_comm *comm, int mine, int theirs)
 {
 	if (mine != theirs)
 		return mine == LOW;
-	return mpi_group_world(comm->local, 0) < mpi_group_world(comm->remote, 0);
+	return mpi_process_before(mpi_group_world(comm->local, 0),
+				  mpi_group_world(comm->remote, 0));
 }
 
 static struct mpi_group *join_groups(const struct mpi_group *a, const struct mpi_group *b)

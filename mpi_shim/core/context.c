@@ -13,7 +13,7 @@
 #include "mpi_shim/core/world.h"
 
 enum { WORDS = MPI_CONTEXT_WORDS, EAGER = MPI_CONTEXT_EAGER_WORDS };
-enum { RANK_BITS = 20 }; /* bits of a ticket below the clock */
+enum { RANK_BITS = 16, JOB_BITS = 16 }; /* bits of a ticket below the clock */
 enum stage { FIRST, TICKET, LATE, DONE };
 
 static struct {
@@ -24,6 +24,7 @@ static struct {
 	const struct mpi_agree *late_holder;
 	struct mpi_agree *pending; /* agreements with a ticket */
 	uint64_t clock;
+	uint64_t job; /* bits of the job's id: ranks of two jobs may agree on a number */
 } here;
 
 static void take_context_slot(uint32_t slot)
@@ -34,7 +35,11 @@ static void take_context_slot(uint32_t slot)
 
 void mpi_contexts_init(void)
 {
+	ptl_jid_t jid = 0;
+
+	PtlGetJid(mpi_world.ni, &jid);
 	memset(&here, 0, sizeof(here));
+	here.job = (jid ^ jid >> JOB_BITS) & ((1u << JOB_BITS) - 1);
 	memset(here.free, 0xff, sizeof(here.free));
 	memset(here.rested, 0xff, sizeof(here.rested));
 	take_context_slot(MPI_CONTEXT_WORLD / 2);
@@ -208,7 +213,8 @@ void mpi_agree_offer(struct mpi_agree *a)
 	} else {
 		a->max = true;
 		a->n = 1;
-		a->word[0] = (uint64_t)++here.clock << RANK_BITS | (uint64_t)mpi_world.rank;
+		a->word[0] = (uint64_t)++here.clock << (RANK_BITS + JOB_BITS) |
+			     here.job << RANK_BITS | (uint64_t)mpi_world.rank;
 	}
 }
 
@@ -217,8 +223,8 @@ bool mpi_agree_judge(struct mpi_agree *a)
 	if (a->stage != TICKET)
 		return judge_offers(a);
 	a->ticket = a->word[0];
-	if (here.clock < a->ticket >> RANK_BITS)
-		here.clock = a->ticket >> RANK_BITS;
+	if (here.clock < a->ticket >> (RANK_BITS + JOB_BITS))
+		here.clock = a->ticket >> (RANK_BITS + JOB_BITS);
 	a->next = here.pending;
 	here.pending = a;
 	a->stage = LATE;

@@ -16,11 +16,12 @@
  *   its round comes out empty. Only this round may wait for a member that has not called yet.
  *   Most agreements take one round.
  * - An agreement whose first round came out empty draws a ticket: the greatest of its
- *   members' logical clocks. Each process uses a clock value only once, so no two tickets are
- *   equal. In each further round a process offers the other half of its mask, and the eager
- *   half too if no agreement holds it. It does so only if the ticket is the lowest in this
- *   process and no other agreement is in such a round; else it offers nothing. All members
- *   have called by then, so these rounds end. The agreement with the lowest ticket of all
+ *   members' logical clocks. Each process uses a clock value only once, and adds its rank and
+ *   bits of its job, so no two tickets are equal. In each further round a process offers the
+ *   other half of its mask, and the eager half too if no agreement holds it. It does so only
+ *   if the ticket is the lowest in this process and no other agreement is in such a round;
+ *   else it offers nothing. All members have called by then, so these rounds end. The
+ *   agreement with the lowest ticket of all
  *   gets the masks of all its members in the end. A later agreement has a higher ticket
  *   wherever the two meet, so none waits for ever.
  *

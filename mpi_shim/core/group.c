@@ -9,6 +9,7 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/object.h"
+#include "mpi_shim/core/process.h"
 #include "mpi_shim/core/world.h"
 
 struct mpi_group mpi_group_empty;
@@ -29,6 +30,8 @@ struct mpi_group *mpi_group_make(int size, int *world)
 	g->size = size;
 	g->world = world;
 	g->rank = mpi_group_rank_in(g, mpi_world.rank);
+	for (int i = 0; world && i < size; i++)
+		g->others |= mpi_is_other_job(world[i]);
 	return g;
 }
 
@@ -46,6 +49,7 @@ int mpi_group_export(struct mpi_group *g, struct mpi_group **out)
 	twin->size = g->size;
 	twin->rank = g->rank;
 	twin->world = g->world;
+	twin->others = g->others;
 	twin->owner = mpi_object_keep(g->owner ? g->owner : g);
 	*out = twin;
 	return MPI_SUCCESS;
@@ -63,11 +67,11 @@ int mpi_group_rank_in(const struct mpi_group *g, int world)
 
 int *mpi_group_inverse(const struct mpi_group *g)
 {
-	int *rank = malloc((size_t)mpi_world.size * sizeof(*rank));
+	int *rank = malloc((size_t)mpi_world.processes * sizeof(*rank));
 
 	if (!rank)
 		return NULL;
-	for (int i = 0; i < mpi_world.size; i++)
+	for (int i = 0; i < mpi_world.processes; i++)
 		rank[i] = MPI_UNDEFINED;
 	for (int i = 0; i < g->size; i++)
 		rank[mpi_group_world(g, i)] = i;

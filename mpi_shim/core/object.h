@@ -25,7 +25,8 @@ struct mpi_group {
 	struct mpi_obj obj;
 	int size;
 	int rank;                /* of this process, MPI_UNDEFINED if not a member */
-	int *world;              /* rank in MPI_COMM_WORLD by rank in the group; NULL: identity */
+	bool others;             /* some members are processes of other jobs */
+	int *world;              /* number (process.h) by rank in the group; NULL: identity */
 	struct mpi_group *owner; /* owner of `world`, referenced; NULL: this group */
 };
 
@@ -122,7 +123,9 @@ struct mpi_comm {
 	 * group. */
 	int remote_size;
 	bool inter;
-	bool freed;  /* the user has freed it */
+	bool freed;   /* the user has freed it */
+	bool others;  /* some of its processes are of other jobs */
+	bool counted; /* they know that it is there (pt2pt/others.c) */
 	bool failed; /* a rank died, or ranks disagree: no collective works any more (schedule.h) */
 	struct mpi_group *local;
 	struct mpi_group *remote;    /* the local group in an intracommunicator */

@@ -50,8 +50,9 @@ struct mpi_world {
 	bool threaded;     /* MPI_THREAD_MULTIPLE: entry points lock */
 	int level;         /* what MPI_Init_thread provided */
 	int rank, size;
+	int processes; /* known to this one: the ranks, and those of other jobs (process.h) */
 	ptl_handle_ni_t ni;
-	ptl_process_id_t *id; /* by world rank */
+	ptl_process_id_t *id; /* by number (process.h) */
 	pthread_t main_thread;
 	pthread_mutex_t lock;
 	bool yield_due; /* yield the processor once the lock is released */

@@ -113,6 +113,8 @@ MAY_BE_NULL = [
     (COLL, ANY, '.*buf|buffer'),
     (RMA, 'Win_(create|attach|detach)', 'base'),
     (ANY, '.*set_attr|Attr_put', 'attribute_val'),
+    ('dynamic processes', 'Comm_spawn(_multiple)?', 'command|argv|array_of_.*'),
+    ('dynamic processes', 'Comm_(accept|connect)', 'port_name'),
     (ANY, '.*attach_buffer|Buffer_attach|Get_address|Free_mem', 'buffer|location|base'),
     (ANY, '.*[Kk]eyval_create|.*create_keyval', '.*fn'),
     (FILES, 'Register_datarep', '(read|write)_conversion_fn'),

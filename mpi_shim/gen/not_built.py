@@ -8,8 +8,6 @@ takes its line out.
 import re
 
 NOT_BUILT = [
-    (r'MPI_Comm_(spawn|spawn_multiple|accept|connect|join)|MPI_(Open|Close)_port|'
-     r'MPI_(Publish|Unpublish|Lookup)_name', 'dynamic processes'),
     (r'MPI_Session_(?!create_errhandler)\w+|MPI_Group_from_session_pset|MPI_Comm_create_from_group|'
      r'MPI_Intercomm_create_from_groups', 'sessions'),
     (r'MPI_P(send|recv)_init|MPI_Pready\w*|MPI_Parrived', 'partitioned communication'),

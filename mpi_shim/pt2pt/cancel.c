@@ -31,7 +31,7 @@
 #include "mpi_shim/pt2pt/protocol.h"
 
 #define SHARES      4096 /* cancel requests not handled yet, of all senders */
-#define SHARE_LEAST 8    /* of each sender */
+#define SHARE_LEAST 8    /* of each sender; of those of other jobs, all */
 
 struct early {
 	struct early *next;
@@ -58,7 +58,9 @@ int mpi_cancel_init(void)
 	mpi_proto.share_cancels = SHARES / (uint32_t)mpi_world.size;
 	if (mpi_proto.share_cancels < SHARE_LEAST)
 		mpi_proto.share_cancels = SHARE_LEAST;
-	err = PtlEQAlloc(mpi_world.ni, (ptl_size_t)mpi_world.size * mpi_proto.share_cancels + 8,
+	err = PtlEQAlloc(mpi_world.ni,
+			 (ptl_size_t)mpi_world.size * mpi_proto.share_cancels +
+				 MPI_OTHERS_MOST * SHARE_LEAST + 8,
 			 PTL_EQ_HANDLER_NONE, &queue);
 	md.eq_handle = queue;
 	if (err == PTL_OK)
@@ -95,28 +97,33 @@ int mpi_cancel_claim(struct mpi_unexpected *u)
 			   PTL_RETAIN, &u->claim, NULL, queue);
 }
 
+uint32_t mpi_cancels_at(int world)
+{
+	return mpi_is_other_job(world) ? SHARE_LEAST : mpi_proto.share_cancels;
+}
+
 /* Returns the credit of cancel requests to their sender, once half a share is owed. */
 static void return_cancels(int rank)
 {
 	struct mpi_peer *p = &mpi_proto.peer[rank];
 
-	if (p->consumed_cancels - p->advertised_cancels < mpi_proto.share_cancels / 2)
+	if (p->consumed_cancels - p->advertised_cancels < mpi_cancels_at(rank) / 2)
 		return;
 	if (PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[rank], MPI_PT_CREDIT,
-			 0, (uint64_t)mpi_world.rank | MPI_CREDIT_CANCELS, 0,
+			 0, (uint64_t)mpi_own_number_at(rank) | MPI_CREDIT_CANCELS, 0,
 			 p->consumed_cancels) == PTL_OK)
 		p->advertised_cancels = p->consumed_cancels;
 }
 
 static void withdrawn(const ptl_event_t *ev)
 {
-	int rank = mpi_hdr_rank(ev->match_bits);
+	int rank = mpi_hdr_sender(ev->match_bits, ev->initiator);
 	struct early *e;
 
-	if (rank < mpi_world.size) {
-		mpi_proto.peer[rank].consumed_cancels++;
-		return_cancels(rank);
-	}
+	if (rank < 0)
+		return;
+	mpi_proto.peer[rank].consumed_cancels++;
+	return_cancels(rank);
 	if (mpi_unexpected_cancel(ev->hdr_data, ev->match_bits, ev->initiator))
 		return;
 	e = malloc(sizeof(*e));
@@ -161,6 +168,6 @@ void mpi_cancel_check(void)
 		forget_early();
 	}
 	mpi_cancel_drain();
-	for (int rank = 0; rank < mpi_world.size; rank++)
+	for (int rank = 0; rank < mpi_world.processes; rank++)
 		return_cancels(rank); /* to ranks that could not be told before */
 }

@@ -36,9 +36,10 @@ static int make_queue(void)
 	uint32_t slots = (uint32_t)base_config()->ptl_mpi_slots / (uint32_t)mpi_world.size;
 	int err;
 
-	mpi_proto.share_slots = slots < 8 ? 8 : slots;
+	mpi_proto.share.slots = slots < 8 ? 8 : slots;
 	err = PtlEQAlloc(mpi_world.ni,
-			 (ptl_size_t)mpi_world.size * (mpi_proto.share_slots + 12) + MPI_BLOCKS + 8,
+			 (ptl_size_t)mpi_world.size * (mpi_proto.share.slots + 12) + MPI_BLOCKS +
+				 8 + mpi_others_slots(),
 			 PTL_EQ_HANDLER_NONE, &mpi_proto.unexpected);
 	if (err != PTL_OK)
 		return mpi_fail(MPI_ERR_NO_MEM, "no event queue for unexpected messages: %s",
@@ -102,14 +103,18 @@ int mpi_peers_init(void)
 	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
 	mpi_proto.at_once_most = c->ptl_mpi_short;
 	mpi_proto.local_most = c->ptl_mpi_local;
-	mpi_proto.share_bytes = (uint32_t)((MPI_BLOCKS - 1) * (block - mpi_proto.short_most) /
-					   (size_t)mpi_world.size);
+	mpi_proto.share.bytes =
+		(uint32_t)(mpi_others_init((MPI_BLOCKS - 1) * (block - mpi_proto.short_most)) /
+			   (size_t)mpi_world.size);
 	mpi_proto.next_number = 0;
-	mpi_proto.peer = calloc((size_t)mpi_world.size, sizeof(*mpi_proto.peer));
+	/* pages that are not used take no memory, and the array never moves */
+	mpi_proto.peer = calloc(MPI_PROCESSES_MOST, sizeof(*mpi_proto.peer));
 	deaths = calloc((size_t)mpi_world.size, 1);
 	if (!mpi_proto.peer || !deaths)
 		return mpi_fail_memory("what is known of all ranks");
 	err = make_queue();
+	for (int i = 0; i < mpi_world.size; i++)
+		mpi_proto.peer[i].share = mpi_proto.peer[i].given = mpi_proto.share;
 	md.eq_handle = mpi_proto.unexpected;
 	if (!err)
 		err = attach_entry(MPI_PT_CREDIT, 0, UINT64_MAX, md, &credit);
@@ -148,6 +153,8 @@ static int how_rank_failed(int world, ptl_ni_fail_t *fail, char *why, size_t siz
 	*why = '\0';
 	if (PtlPeerReason(mpi_world.ni, mpi_world.id[world], fail, why, size) != PTL_OK)
 		*fail = PTL_NI_OK;
+	if (mpi_is_other_job(world)) /* nobody reports it */
+		return *fail == PTL_NI_PEER_DEAD ? ENDED : *fail != PTL_NI_OK ? NOT_REACHED : 0;
 	if (*fail == PTL_NI_PEER_DEAD || deaths[world] == ENDED)
 		return ENDED;
 	return *fail != PTL_NI_OK || deaths[world] ? NOT_REACHED : 0;
@@ -184,6 +191,18 @@ static bool greet(int world)
 			    MPI_PT_CREDIT, 0, MPI_SHMCOLL_WAKE_BITS, 0, 0) != PTL_NO_SPACE;
 }
 
+/* Greets a process of another job, since nobody else reports its death. */
+static bool is_met_anew(int world)
+{
+	struct mpi_peer *p = &mpi_proto.peer[world];
+
+	if (!mpi_is_other_job(world))
+		return false;
+	if (!p->greeted && !has_met(p))
+		p->greeted = greet(world);
+	return true;
+}
+
 /* When a search last had all ranks of a communicator checked. */
 struct asked {
 	const struct mpi_comm *comm;
@@ -204,7 +223,7 @@ static int search(const struct mpi_comm *comm, struct asked *last, bool all)
 
 		if (p->dead)
 			return i;
-		p->asked |= all || has_met(p) || mpi_is_here(world);
+		p->asked |= all || has_met(p) || mpi_is_here(world) || is_met_anew(world);
 	}
 	*last = (struct asked){ comm, checks };
 	return -1;
@@ -262,6 +281,14 @@ static void report_deaths(void)
 			notify_of_death(&mpi_proto.peer[i]);
 }
 
+/* A process that leaves cuts the link: asking for it would connect it again. */
+static bool has_left(const struct mpi_peer *p)
+{
+	while (!p->leaves && mpi_drain_unexpected())
+		continue;
+	return p->leaves;
+}
+
 /* Checks the ranks that were asked for since the last time, in turn. Messages that they sent
  * before they died are handled before the next check, which treats the ranks as dead. */
 static void check_asked_peers(void)
@@ -269,16 +296,18 @@ static void check_asked_peers(void)
 	static int at;
 	int checked = 0;
 
-	for (int n = 0; n < mpi_world.size && checked < CHECKS; n++) {
+	for (int n = 0; n < mpi_world.processes && checked < CHECKS; n++) {
 		struct mpi_peer *p;
 		unsigned long distance;
 
-		at = at + 1 < mpi_world.size ? at + 1 : 0;
+		at = at + 1 < mpi_world.processes ? at + 1 : 0;
 		p = &mpi_proto.peer[at];
 		if (!p->asked || p->dead)
 			continue;
 		p->asked = false;
 		checked++;
+		if (p->told && has_left(p))
+			continue;
 		if (PtlNIDist(mpi_world.ni, mpi_world.id[at], &distance) != PTL_OK)
 			p->dead = mpi_proto.any_dead = true;
 	}
@@ -338,7 +367,7 @@ void mpi_peers_check(void)
 	check_asked_peers();
 	report_deaths();
 	/* Sends that wait for memory may find some now. */
-	for (int i = 0; i < mpi_world.size; i++)
+	for (int i = 0; i < mpi_world.processes; i++)
 		if (mpi_proto.peer[i].queue)
 			any |= mpi_send_flush(i);
 	if ((any || mpi_proto.any_dead) && mpi_world.threaded)

@@ -55,6 +55,7 @@
 #include <portals3_ext.h>
 
 #include "mpi_shim/core/object.h"
+#include "mpi_shim/core/process.h"
 #include "mpi_shim/core/progress.h"
 #include "mpi_shim/core/request.h"
 #include "mpi_shim/core/world.h"
@@ -73,6 +74,9 @@
 
 /* Match bits of an empty put to CREDIT that only ends a wait; they are those of no rank. */
 #define MPI_SHMCOLL_WAKE_BITS (UINT64_MAX - 1)
+
+/* Match bits of an empty put to CREDIT: a process of another job needs this one no more. */
+#define MPI_LEAVE_BITS (UINT64_MAX - 2)
 
 /* Match bits: protocol (3) | context (13) | source's rank in the communicator (16) | tag (32).
  * MPI_BITS_NO_MEMORY, in the protocol, marks an empty message of a collective: its sender is
@@ -134,14 +138,14 @@ static inline bool mpi_bits_long(uint64_t bits)
 	return bits >> 61 & MPI_PROTO_LONG;
 }
 
-/* Header data: the sender's world rank (16 bits), a collective's mark (12 bits, calls.h), and a
- * number (36 bits). For a long message the number is that on READ, for a short one of a
+/* Header data: the sender's world rank (16 bits; MPI_PROCESS_OTHER: it is of another job), a
+ * collective's mark (12 bits, calls.h), and a number (36 bits). For a long message the number is that on READ, for a short one of a
  * collective the rest of the mark. `context` has the mark above the context. */
 #define MPI_HDR_NUMBERS ((UINT64_C(1) << 36) - 1)
 
-static inline uint64_t mpi_hdr(uint64_t number, uint64_t context)
+static inline uint64_t mpi_hdr(uint64_t number, uint64_t context, int to)
 {
-	return number << 28 | (context & MPI_MARK_HEADER) | (uint64_t)mpi_world.rank;
+	return number << 28 | (context & MPI_MARK_HEADER) | (uint64_t)mpi_own_number_at(to);
 }
 
 static inline int mpi_hdr_rank(uint64_t hdr)
@@ -163,10 +167,19 @@ static inline bool mpi_mark_differs(uint64_t mark, uint64_t hdr, bool is_long)
 	       (!is_long && (uint32_t)mpi_hdr_number(hdr) != (uint32_t)(mark >> 32));
 }
 
+/* Most processes of other jobs that are connected at a time. */
+#define MPI_OTHERS_MOST 256
+
+/* What a sender may use of a receiver's memory: bytes of the blocks, slots of the queue. */
+struct mpi_shares {
+	uint32_t bytes, slots;
+};
+
 /* This process's knowledge of another one: as a receiver of its messages and as a sender to it.
  * Counters wrap around. */
 struct mpi_peer {
 	uint32_t sent_bytes, sent_slots;             /* credit spent */
+	struct mpi_shares share, given;              /* of this one at it, of it at this one */
 	uint32_t returned_bytes, returned_slots;     /* credit returned, as last advertised to us */
 	uint32_t consumed_bytes, consumed_slots;     /* its messages: credit consumed */
 	uint32_t advertised_bytes, advertised_slots; /* its messages: credit advertised to it */
@@ -180,6 +193,10 @@ struct mpi_peer {
 	bool asked;       /* something waits for it: check that it lives */
 	bool greeted;     /* an empty put was sent to it, to find out whether it lives */
 	uint8_t notified; /* how many of the ranks to be told of its death were told */
+	/* of a process of another job: */
+	uint32_t comms;    /* communicators that it is in, with this one */
+	bool stays;        /* one of them was freed, not disconnected: it stays connected */
+	bool told, leaves; /* it was told that this process leaves; it has told so */
 };
 
 /* A message that has arrived before its receive. */
@@ -200,8 +217,11 @@ struct mpi_unexpected {
 };
 
 struct mpi_protocol_state {
-	struct mpi_peer *peer; /* by world rank */
-	uint32_t share_bytes, share_slots, share_cancels;
+	struct mpi_peer *peer;   /* by number (process.h) */
+	struct mpi_shares share; /* of each rank of this job */
+	uint32_t share_cancels;
+	struct mpi_shares left;     /* for processes of other jobs, not given yet */
+	int others;                 /* processes of other jobs that are connected */
 	size_t short_most;          /* bytes of the longest short message */
 	MPI_Count at_once_most;     /* bytes of the longest that is sent without a request */
 	MPI_Count local_most;       /* bytes of the longest receive not posted to Portals */
@@ -213,6 +233,21 @@ struct mpi_protocol_state {
 };
 
 extern struct mpi_protocol_state mpi_proto;
+
+static inline bool mpi_other_is_connected(int world)
+{
+	return mpi_proto.peer[world].comms || mpi_proto.peer[world].stays;
+}
+
+/* Returns the sender of a message; -1: it is not connected. */
+static inline int mpi_hdr_sender(uint64_t hdr, ptl_process_id_t from)
+{
+	const int world = mpi_process_of(mpi_hdr_rank(hdr), from);
+
+	return __builtin_expect(world >= mpi_world.size, 0) && !mpi_other_is_connected(world)
+		       ? -1
+		       : world;
+}
 
 /* The functions of messages that rounds of progress call. */
 extern const struct mpi_progress_hooks mpi_message_hooks;
@@ -264,6 +299,9 @@ bool mpi_unexpected_cancel(uint64_t bits, uint64_t hdr, ptl_process_id_t from);
 int mpi_cancel_init(void);
 void mpi_cancel_fini(void);
 
+/* Returns how many cancel requests may be on their way to a process. */
+uint32_t mpi_cancels_at(int world);
+
 /* Claims a long message: from now on its sender cannot cancel it. u->claim is to be unlinked
  * when the message is here. Returns a Portals code. PTL_MD_NO_UPDATE: cancel requests have
  * come, maybe for this message; call mpi_cancel_drain. */
@@ -309,6 +347,8 @@ static inline uint32_t mpi_credit_cost(uint64_t bytes)
 void mpi_credit_consumed(int rank, uint32_t bytes, uint32_t slots);
 /* Returns credit to the peers to which enough is owed. */
 void mpi_credit_return(void);
+/* Returns no credit to a peer that is not connected any more. */
+void mpi_credit_forget(const struct mpi_peer *peer);
 /* Handles credit that a receiver has returned. */
 void mpi_credit_event(const ptl_event_t *ev);
 /* mpi_send_flush starts the sends that wait for slots or memory at this peer, in order; it
@@ -345,5 +385,34 @@ const char *mpi_failed_text(int world, ptl_ni_fail_t fail);
 int mpi_unreachable(int world);
 int mpi_peers_init(void);
 void mpi_peers_fini(void);
+
+/* ---- others.c ------------------------------------------------------------------------------ */
+
+/* Sets aside what processes of other jobs may use here, of `bytes` bytes of the blocks. Returns
+ * the rest, which is the ranks' own. */
+size_t mpi_others_init(size_t bytes);
+/* Events that processes of other jobs may cause in the queue of unexpected messages. */
+uint32_t mpi_others_slots(void);
+
+/* Connects a process of another job, `world`: it may use `given` here, and this process `share`
+ * there. Keeps it connected until mpi_other_release. MPI_SUCCESS or an error with a text kept. */
+int mpi_other_connect(int world, struct mpi_shares share, struct mpi_shares given);
+/* A communicator is made; or none will be, and the link is cut if there is no other one. */
+void mpi_other_release(int world);
+/* Returns what can be given to each of n processes that are not connected yet. */
+struct mpi_shares mpi_others_can_give(int n);
+
+/* Counts the processes of other jobs in a communicator that begins (1) or ends (-1). */
+void mpi_others_count(const struct mpi_comm *comm, int change);
+/* The communicator's processes stay connected until MPI_Finalize: it is freed. */
+void mpi_others_stay(const struct mpi_comm *comm);
+/*
+ * Tells processes of other jobs that this one leaves them, waits until they leave as well or have
+ * ended, and cuts the links. `all`: all that are connected, in MPI_Finalize. Else those that have
+ * no communicator with this one any more.
+ */
+void mpi_others_leave(bool all);
+/* A process of another job leaves. */
+void mpi_other_left(ptl_process_id_t id);
 
 #endif

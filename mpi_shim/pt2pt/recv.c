@@ -28,13 +28,13 @@ void mpi_credit_consumed(int rank, uint32_t bytes, uint32_t slots)
 {
 	struct mpi_peer *p;
 
-	if (rank >= mpi_world.size)
+	if (rank < 0)
 		return;
 	p = &mpi_proto.peer[rank];
 	p->consumed_bytes += bytes;
 	p->consumed_slots += slots;
-	if (p->owed || (p->consumed_bytes - p->advertised_bytes < mpi_proto.share_bytes / 2 &&
-			p->consumed_slots - p->advertised_slots < mpi_proto.share_slots / 2))
+	if (p->owed || (p->consumed_bytes - p->advertised_bytes < p->given.bytes / 2 &&
+			p->consumed_slots - p->advertised_slots < p->given.slots / 2))
 		return;
 	p->owed = true;
 	p->next_owed = owed;
@@ -46,10 +46,11 @@ void mpi_credit_return(void)
 	struct mpi_peer *p, *again = NULL;
 
 	while ((p = owed)) {
+		const int to = (int)(p - mpi_proto.peer);
+
 		owed = p->next_owed;
-		if (PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY,
-				 mpi_world.id[p - mpi_proto.peer], MPI_PT_CREDIT, 0,
-				 (ptl_match_bits_t)mpi_world.rank, 0,
+		if (PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[to],
+				 MPI_PT_CREDIT, 0, (ptl_match_bits_t)mpi_own_number_at(to), 0,
 				 (uint64_t)p->consumed_bytes << 32 | p->consumed_slots) ==
 		    PTL_NO_SPACE) {
 			/* It may have to wait for this before it sends again: keep it on the
@@ -64,6 +65,16 @@ void mpi_credit_return(void)
 		mpi_world.counts[MPI_COUNT_CREDITS_RETURNED]++;
 	}
 	owed = again;
+}
+
+void mpi_credit_forget(const struct mpi_peer *peer)
+{
+	struct mpi_peer **at = &owed;
+
+	while (*at && *at != peer)
+		at = &(*at)->next_owed;
+	if (*at)
+		*at = peer->next_owed;
 }
 
 /* ---- completion ------------------------------------------------------------------------------ */
@@ -126,8 +137,8 @@ static void posted_event(struct mpi_request *r, const ptl_event_t *ev)
 	if (mpi_event_watched(MPI_EVENT_MATCHED))
 		mpi_event_message(MPI_EVENT_MATCHED, r->context, mpi_bits_source(ev->match_bits),
 				  mpi_bits_tag(ev->match_bits), (MPI_Count)ev->rlength, false);
-	mpi_credit_consumed(mpi_hdr_rank(ev->hdr_data), is_long ? 0 : mpi_credit_cost(ev->rlength),
-			    1);
+	mpi_credit_consumed(mpi_hdr_sender(ev->hdr_data, ev->initiator),
+			    is_long ? 0 : mpi_credit_cost(ev->rlength), 1);
 	if (ev->ni_fail_type != PTL_NI_OK) {
 		record_failed_sender(r, mpi_bits_source(ev->match_bits), ev->ni_fail_type);
 		return;
@@ -179,7 +190,7 @@ static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
 	r->bits = u->bits;
 	r->sent = u->bytes;
 	r->number = u->hdr;
-	r->world = mpi_hdr_rank(u->hdr);
+	r->world = mpi_hdr_sender(u->hdr, u->from);
 	r->me = u->claim;
 	err = PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &r->md);
 	if (err == PTL_OK) {

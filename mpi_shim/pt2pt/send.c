@@ -34,32 +34,36 @@ enum {
 
 static bool has_slot(const struct mpi_peer *p)
 {
-	return p->sent_slots - p->returned_slots < mpi_proto.share_slots && !p->queue;
+	return p->sent_slots - p->returned_slots < p->share.slots && !p->queue;
 }
 
 static bool has_bytes(const struct mpi_peer *p, uint32_t cost)
 {
-	return p->sent_bytes - p->returned_bytes + cost <= mpi_proto.share_bytes;
+	return p->sent_bytes - p->returned_bytes + cost <= p->share.bytes;
 }
 
 void mpi_credit_event(const ptl_event_t *ev)
 {
 	bool cancels = ev->match_bits & MPI_CREDIT_CANCELS;
-	uint64_t rank = ev->match_bits & ~MPI_CREDIT_CANCELS;
+	uint64_t number = ev->match_bits & ~MPI_CREDIT_CANCELS;
 	struct mpi_peer *p;
+	int rank;
 
-	if (rank >= (uint64_t)mpi_world.size)
+	if (ev->match_bits == MPI_LEAVE_BITS)
+		mpi_other_left(ev->initiator);
+	rank = number <= MPI_PROCESS_OTHER ? mpi_process_of((int)number, ev->initiator) : -1;
+	if (rank < 0)
 		return;
 	p = &mpi_proto.peer[rank];
 	if (cancels) {
 		p->returned_cancels = (uint32_t)ev->hdr_data;
-		mpi_send_cancel_due((int)rank);
+		mpi_send_cancel_due(rank);
 		return;
 	}
 	p->returned_bytes = (uint32_t)(ev->hdr_data >> 32);
 	p->returned_slots = (uint32_t)ev->hdr_data;
 	if (p->queue)
-		mpi_send_flush((int)rank);
+		mpi_send_flush(rank);
 }
 
 /* ---- sending one message --------------------------------------------------------------------- */
@@ -126,7 +130,7 @@ static int send_by_get(struct mpi_request *r, const struct route *to)
 	if (err == PTL_OK) {
 		err = PtlPutRegion(r->md, 0, (ptl_size_t)r->bytes, PTL_ACK_REQ, to->id, MPI_PT_RECV,
 				   0, to->bits | (uint64_t)MPI_PROTO_LONG << 61, 0,
-				   mpi_hdr(r->number, r->context));
+				   mpi_hdr(r->number, r->context, r->world));
 		if (err != PTL_OK)
 			PtlMEUnlink(r->me);
 	}
@@ -151,7 +155,7 @@ static struct route route_of(const struct mpi_comm *comm, int dest, uint64_t con
 		.peer = &mpi_proto.peer[world],
 		.id = mpi_world.id[world],
 		.bits = mpi_bits(0, context, comm->rank, tag),
-		.hdr = mpi_hdr(context >> 32, context),
+		.hdr = mpi_hdr(context >> 32, context, world),
 	};
 }
 
@@ -221,7 +225,7 @@ bool mpi_send_flush(int rank)
 	struct mpi_request *r = p->queue;
 	bool any = false;
 
-	while (r && p->sent_slots - p->returned_slots < mpi_proto.share_slots) {
+	while (r && p->sent_slots - p->returned_slots < p->share.slots) {
 		struct route to = route_of(r->comm, r->peer, r->context, r->tag);
 
 		p->queue = r->next;
@@ -297,11 +301,11 @@ static void cancel_send(struct mpi_request *r)
 	struct route to = route_of(r->comm, r->peer, r->context, r->tag);
 	int err;
 
-	if (to.peer->cancels - to.peer->returned_cancels >= mpi_proto.share_cancels)
+	if (to.peer->cancels - to.peer->returned_cancels >= mpi_cancels_at(r->world))
 		return;
 	r->state |= WITHDRAWN;
 	err = PtlPutRegion(r->md, 0, 1, PTL_ACK_REQ, to.id, MPI_PT_CANCEL, 0,
-			   mpi_hdr(r->number, r->context), 0,
+			   mpi_hdr(r->number, r->context, r->world), 0,
 			   to.bits | (uint64_t)MPI_PROTO_LONG << 61);
 	if (err == PTL_OK) {
 		to.peer->cancels++;

@@ -356,7 +356,7 @@ static uint32_t charge_bytes(int rank, uint32_t bytes)
 	*kept += bytes;
 	if (*kept > *most)
 		*most = *kept;
-	if (rank >= mpi_world.size)
+	if (rank < 0)
 		return 0;
 	p = &mpi_proto.peer[rank];
 	bytes += p->late_bytes;
@@ -371,7 +371,7 @@ static void discharge_bytes(int rank, uint32_t bytes)
 	struct mpi_peer *p;
 
 	*kept -= bytes;
-	if (rank >= mpi_world.size)
+	if (rank < 0)
 		return;
 	p = &mpi_proto.peer[rank];
 	if (!p->late_bytes)
@@ -391,7 +391,8 @@ static void raise_message(enum mpi_event kind, uint64_t bits, MPI_Count bytes)
 /* Gives a short message at `data` to the receive that waits here for it. 0: there is none.
  * `watched`: a tool wants to know. */
 static inline int __attribute__((always_inline))
-receive_short(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes, bool watched)
+receive_short(int sender, uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes,
+	      bool watched)
 {
 	struct mpi_request *r = mpi_posted_take(bits);
 
@@ -401,7 +402,7 @@ receive_short(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes, boo
 		raise_message(MPI_EVENT_MATCHED, bits, (MPI_Count)bytes);
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	mpi_recv_short(r, bits, hdr, data, (MPI_Count)bytes);
-	mpi_credit_consumed(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
+	mpi_credit_consumed(sender, mpi_credit_cost(bytes), 1);
 	/* Other posted receives are better served in the same call. */
 	return r == mpi_queues.awaited && !mpi_posted_first() ? PTL_HANDLED_ENOUGH : PTL_HANDLED;
 }
@@ -422,11 +423,17 @@ void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_inline_handler_t of)
 static inline int __attribute__((always_inline))
 arrival_inline(const ptl_arrival_t *put, bool watched)
 {
+	int sender;
+
 	if (put->type != PTL_EVENT_PUT_END)
 		return inline_handler[MPI_ARRIVAL_ANSWER](put);
 	if (!(put->match_bits & MPI_BITS_PROTO))
 		return inline_handler[MPI_ARRIVAL_FLAG](put);
-	return receive_short(put->match_bits, put->hdr_data, put->data, put->length, watched);
+	sender = mpi_hdr_sender(put->hdr_data, put->initiator);
+	if (__builtin_expect(sender < 0, 0))
+		return PTL_HANDLED; /* of nobody that is connected: dropped */
+	return receive_short(sender, put->match_bits, put->hdr_data, put->data, put->length,
+			     watched);
 }
 
 /* Inline handler. Takes a short message if a receive waits here for it. */
@@ -461,12 +468,12 @@ static struct mpi_unexpected *entry_of(const ptl_event_t *ev)
 
 static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
 {
-	int rank = mpi_hdr_rank(ev->hdr_data);
+	int rank = mpi_hdr_sender(ev->hdr_data, ev->initiator);
 	struct mpi_unexpected *u;
 
 	b->used = ev->offset + ev->rlength;
-	if (receive_short(ev->match_bits, ev->hdr_data, b->base + ev->offset, ev->rlength,
-			  mpi_event_watched(MPI_EVENT_MATCHED)))
+	if (rank < 0 || receive_short(rank, ev->match_bits, ev->hdr_data, b->base + ev->offset,
+				      ev->rlength, mpi_event_watched(MPI_EVENT_MATCHED)))
 		return;
 	u = entry_of(ev);
 	u->data = b->base + ev->offset;
@@ -483,10 +490,14 @@ static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
  * it. Then the receive waits on. */
 static void long_arrived(const ptl_event_t *ev)
 {
-	struct mpi_unexpected *u = entry_of(ev);
-	int rank = mpi_hdr_rank(ev->hdr_data), err = PTL_OK;
+	int rank = mpi_hdr_sender(ev->hdr_data, ev->initiator), err = PTL_OK;
 	struct mpi_request *r = NULL;
+	struct mpi_unexpected *u;
 	bool gone;
+
+	if (rank < 0)
+		return;
+	u = entry_of(ev);
 
 	mpi_cancel_drain();
 	while (!(gone = mpi_cancel_early(u)) && (r = mpi_posted_find(u->bits)) &&
@@ -541,7 +552,8 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 	else
 		free_own_data(u);
 	if (!mpi_bits_long(u->bits))
-		discharge_bytes(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes));
+		discharge_bytes(mpi_hdr_sender(u->hdr, u->from),
+				mpi_credit_cost((uint64_t)u->bytes));
 	mpi_credit_return();
 	if (spares == SPARES_MOST) {
 		free(u);

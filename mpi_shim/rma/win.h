@@ -59,8 +59,8 @@ struct mpi_win_control {
 	_Alignas(64) _Atomic uint32_t users;
 	_Atomic uint32_t read, write;
 	_Atomic uint32_t sleepers; /* on `read` and `write`; direct windows only */
-	/* guards elements without atomic instructions, or many elements; world rank + 1 of the
-	 * holder, 0: free */
+	/* guards elements without atomic instructions, or many elements; window rank + 1 of
+	 * the holder, 0: free */
 	_Alignas(64) _Atomic uint32_t elements;
 	/* the owner is changing elements by atomic instructions: window rank + 1 of the target,
 	 * or 0 */

@@ -188,16 +188,16 @@ int mpi_win_give_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclus
 void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t)
 {
 	_Atomic uint32_t *word = &t->control->elements;
-	uint32_t me = (uint32_t)mpi_world.rank + 1, holder = 0;
+	uint32_t me = (uint32_t)win->comm->rank + 1, holder = 0;
 
 	for (int i = 0; !atomic_compare_exchange_weak_explicit(
 		     word, &holder, me, memory_order_seq_cst, memory_order_relaxed);
 	     i++) {
 		struct mpi_peer *p;
 
-		if (holder && holder <= (uint32_t)mpi_world.size && i > SPINS + YIELDS) {
+		if (holder && holder <= (uint32_t)win->size && i > SPINS + YIELDS) {
 			any_dead(win);
-			p = &mpi_proto.peer[holder - 1];
+			p = &mpi_proto.peer[win->target[holder - 1].world];
 			/* the dead holder's work is half done, but no rank must wait for it */
 			if (p->dead && atomic_compare_exchange_strong(word, &holder, me))
 				return;

@@ -37,7 +37,7 @@ void mpi_calls_forget(uint32_t context)
 int fake_world(int rank, int size)
 {
 	mpi_world.rank = rank;
-	mpi_world.size = size;
+	mpi_world.size = mpi_world.processes = size;
 	mpi_world.level = MPI_THREAD_SINGLE;
 	return mpi_objects_init();
 }

@@ -260,7 +260,7 @@ static struct mpi_shmcoll *new_shmcoll(struct mpi_comm *comm)
 
 static bool wanted(const struct mpi_comm *comm)
 {
-	return base_config()->ptl_mpi_shmcoll && comm->size > 1 && !comm->inter;
+	return base_config()->ptl_mpi_shmcoll && comm->size > 1 && !comm->inter && !comm->others;
 }
 
 bool mpi_shmcoll_takes_node(const struct mpi_comm *comm)

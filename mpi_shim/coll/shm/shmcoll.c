@@ -128,7 +128,7 @@ static int in_tree(struct mpi_shmcoll *h, int rc)
  * fewest waits. */
 static int between_nodes(struct mpi_shmcoll *h, int rc)
 {
-	if (!mpi_coll_oversubscribed())
+	if (!mpi_coll_oversubscribed(h->comm))
 		return by_doubling(h, rc);
 	return h->nodes <= MPI_DIRECT_RANKS ? at_once(h, rc) : in_tree(h, rc);
 }
