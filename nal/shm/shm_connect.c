@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -29,6 +30,7 @@
 #define HELLO_WAIT_NS   5000000000ull
 #define AWAIT_NS        10000000000ull /* for a rank that its launcher started later */
 #define CROSSED_WAIT_NS 1000000000ull
+#define DROP_WAIT_NS    2000000000ull /* for what was sent before a connection is ended */
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
@@ -652,20 +654,6 @@ void shm_hang_up_on_silent(struct shm_helper *l, uint64_t asleep_at)
 
 /* ---- for the others -------------------------------------------------------------------------- */
 
-void shm_drop(struct ptl_ni *ni, ptl_process_id_t id)
-{
-	struct shm *s = shm_of(ni);
-	struct shm_peer *p = shm_peer_find(s, id);
-
-	if (!p || p->index == SHM_SELF)
-		return;
-	p->dropped = true;
-	if (p->sock >= 0)
-		send(p->sock, &(const char){ SHM_DOORBELL_DROPPED }, 1,
-		     MSG_DONTWAIT | MSG_NOSIGNAL);
-	forget_peer(s->helper, p, PTL_NI_UNREACHABLE, dropped_text);
-}
-
 void shm_connect_now(struct shm *s, struct shm_peer *p)
 {
 	struct shm_helper *l = s->helper;
@@ -695,4 +683,38 @@ void shm_connect_now(struct shm *s, struct shm_peer *p)
 	p->users--;
 	if (s->gone)
 		shm_peer_reap(s, false);
+}
+
+/* Wait a bounded time until what was sent to a peer is in its ring. The peer may have answered a
+ * message through our ring before its connection stands here. NULL: it is gone. */
+static struct shm_peer *send_deferred_out(struct shm *s, ptl_process_id_t id)
+{
+	const uint64_t end = base_now_ns() + DROP_WAIT_NS;
+	struct shm_peer *p;
+
+	while ((p = shm_peer_find(s, id)) && p->deferred && base_now_ns() < end) {
+		shm_flush_deferred(s, p);
+		if (p->state == SHM_CONNECTING) {
+			shm_connect_now(s, p);
+			continue;
+		}
+		shm_leave(s->ni, false);
+		sched_yield();
+		ptl_lock(s->ni);
+	}
+	return p;
+}
+
+void shm_drop(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	struct shm *s = shm_of(ni);
+	struct shm_peer *p = send_deferred_out(s, id);
+
+	if (!p || p->index == SHM_SELF)
+		return;
+	p->dropped = true;
+	if (p->sock >= 0)
+		send(p->sock, &(const char){ SHM_DOORBELL_DROPPED }, 1,
+		     MSG_DONTWAIT | MSG_NOSIGNAL);
+	forget_peer(s->helper, p, PTL_NI_UNREACHABLE, dropped_text);
 }

@@ -32,7 +32,7 @@ alone() {
 	local text
 
 	text=$(timeout -k 5 60 "$spawn" 1 2>&1) && return 1
-	[[ $text == *MPI_ERR_SPAWN* && $text == *mpiexec* ]] && return
+	[[ $text == *'cannot be spawned: no launcher'*mpiexec* ]] && return
 	echo "$text"
 	return 1
 }
