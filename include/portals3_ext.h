@@ -268,16 +268,16 @@ typedef struct {
 
 /*
  * Ask the launcher to start another job of these programs, and wait until it runs. Its processes
- * get the text `told` by PtlJobTold. Returns PTL_OK, PTL_SEGV, or PTL_FAIL: `why`, of `size` bytes,
- * says why not.
+ * get the text `message` by PtlJobMessage. Returns PTL_OK, PTL_SEGV, or PTL_FAIL: `why`, of `size`
+ * bytes, says why not.
  */
-int PtlJobSpawn(const ptl_command_t *commands, int n, const char *told, char *why, ptl_size_t size);
+int PtlJobSpawn(const ptl_command_t *commands, int n, const char *message, char *why, ptl_size_t size);
 
 /*
- * What the process that had this job started gave to PtlJobSpawn. PTL_OK; PTL_FAIL: it was not
+ * The message that PtlJobSpawn got when this job was started. PTL_OK; PTL_FAIL: it was not
  * started so, or the text is longer; or PTL_SEGV.
  */
-int PtlJobTold(char *text, ptl_size_t size);
+int PtlJobMessage(char *text, ptl_size_t size);
 
 /* Set *size to the number of processes that the launcher has room for. PTL_OK, PTL_FAIL if it
  * does not say, or PTL_SEGV. */

@@ -91,7 +91,7 @@ struct nal_ops {
 	bool (*connect)(struct ptl_ni *ni, ptl_process_id_t target);
 
 	/* May be NULL. End the connection to `id` and release what it takes; nothing if it is no
-	 * peer. Operations under way fail. What was injected before still arrives. It may release
+	 * peer. Operations under way fail. Messages injected before still arrive. It may release
 	 * the lock for a bounded time. Locked. */
 	void (*drop)(struct ptl_ni *ni, ptl_process_id_t id);
 

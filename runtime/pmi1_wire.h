@@ -23,9 +23,9 @@
  *   finalize                             finalize_ack
  *
  * A spawn command is "mcmd=spawn", lines "field=value" whose values may have blanks, and "endcmd":
- * nprocs execname totspawns spawnssofar argN... argcnt preput_num preput_key_N preput_val_N info_num
- * info_key_N info_val_N. The answer comes after the last of `totspawns` such commands. The new
- * processes find the pairs of preput in their store.
+ * nprocs execname totspawns spawnssofar argN... argcnt preput_num preput_key_N preput_val_N
+ * info_num info_key_N info_val_N. The answer comes after the last of `totspawns` such commands.
+ * The new processes find the pairs of preput in their store.
  *
  * `at_exit`, in finalize, is ours: the process ends without having left the job by itself, so
  * that its exit status counts. Our launcher has `at_exit` in response_to_init, too, to say that

@@ -368,7 +368,7 @@ int rt_local(int *rank, int *size)
 	return backend ? backend->local(rank, size) : -EOPNOTSUPP;
 }
 
-int rt_spawn(const struct rt_command *commands, int n, const char *told, char *why, size_t size)
+int rt_spawn(const struct rt_command *commands, int n, const char *message, char *why, size_t size)
 {
 	const struct rt_job *job;
 	int err = job_ready(&job);
@@ -377,7 +377,7 @@ int rt_spawn(const struct rt_command *commands, int n, const char *told, char *w
 	if (err)
 		return err;
 	if (backend && backend->spawn)
-		return backend->spawn(commands, n, told, why, size);
+		return backend->spawn(commands, n, message, why, size);
 	if (job->kind == RT_LAUNCHER)
 		snprintf(why, size,
 			 "the launcher, found by %s, cannot spawn for this library; mpiexec and "
@@ -389,14 +389,14 @@ int rt_spawn(const struct rt_command *commands, int n, const char *told, char *w
 	return -EOPNOTSUPP;
 }
 
-int rt_told(char *text, size_t size)
+int rt_message(char *text, size_t size)
 {
 	const struct rt_job *job;
 	int err = job_ready(&job);
 
 	if (err)
 		return err;
-	return backend && backend->told ? backend->told(text, size) : -ENOENT;
+	return backend && backend->message ? backend->message(text, size) : -ENOENT;
 }
 
 int rt_universe(int *size)

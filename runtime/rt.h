@@ -85,15 +85,15 @@ struct rt_command {
 };
 
 /*
- * Ask the launcher to start a job of these programs, beside this one. Its processes get `told` by
- * rt_told. Waits until they run. Returns 0, -EOPNOTSUPP if the launcher does not do that, -EINVAL
- * if a text cannot be passed on, -EIO if it could not start them, or -errno as rt_get; *why says
- * more in words, in `size` bytes.
+ * Ask the launcher to start a job of these programs, beside this one. Its processes get `message`
+ * by rt_message. Waits until they run. Returns 0, -EOPNOTSUPP if the launcher does not do that,
+ * -EINVAL if a text cannot be passed on, -EIO if it could not start them, or -errno as rt_get;
+ * *why says more in words, in `size` bytes.
  */
-int rt_spawn(const struct rt_command *commands, int n, const char *told, char *why, size_t size);
-/* What the process that spawned this job had to tell. -ENOENT: nobody has spawned it. Else as
+int rt_spawn(const struct rt_command *commands, int n, const char *message, char *why, size_t size);
+/* The message of the process that spawned this job. -ENOENT: nobody has spawned it. Else as
  * rt_get. */
-int rt_told(char *text, size_t size);
+int rt_message(char *text, size_t size);
 
 /* The number of processes that the launcher has room for. As rt_local. */
 int rt_universe(int *size);

@@ -36,9 +36,9 @@ struct rt_backend {
 	int (*local)(int *rank, int *size);
 	int (*abort)(int code, const char *message);
 	/* As rt_spawn and so on. */
-	int (*spawn)(const struct rt_command *commands, int n, const char *told, char *why,
+	int (*spawn)(const struct rt_command *commands, int n, const char *message, char *why,
 		     size_t size);
-	int (*told)(char *text, size_t size);
+	int (*message)(char *text, size_t size);
 	int (*universe)(int *size);
 	int (*publish)(const char *name, const char *value);
 	int (*lookup)(const char *name, char *value, size_t size);

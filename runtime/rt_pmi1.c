@@ -302,7 +302,7 @@ int rt_pmi1_abort(struct rt_pmi1 *pmi, int code)
 
 /* ---- spawning and names ---------------------------------------------------------------------- */
 
-#define TOLD_KEY "ptl.told"
+#define MESSAGE_KEY "ptl.message"
 
 static struct rt_pmi1 the_pmi;
 static struct rt_job joined;
@@ -315,7 +315,7 @@ struct lines {
 };
 
 static void __attribute__((format(printf, 3, 4)))
-add_line(struct lines *l, const char *value, const char *name, ...)
+add_spawn_line(struct lines *l, const char *value, const char *name, ...)
 {
 	char head[64];
 	va_list args;
@@ -341,51 +341,51 @@ static void add_number_line(struct lines *l, const char *name, int number)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", number);
-	add_line(l, text, "%s", name);
+	add_spawn_line(l, text, "%s", name);
 }
 
-static int add_info(struct lines *l, int n, const char *key, const char *value)
+static int add_hint_lines(struct lines *l, int n, const char *key, const char *value)
 {
 	if (!value)
 		return n;
-	add_line(l, key, "info_key_%d", n);
-	add_line(l, value, "info_val_%d", n);
+	add_spawn_line(l, key, "info_key_%d", n);
+	add_spawn_line(l, value, "info_val_%d", n);
 	return n + 1;
 }
 
 static void add_command(struct lines *l, const struct rt_command *c, int number, int total,
-			const char *told)
+			const char *message)
 {
 	const char *const infos[] = { c->wdir, c->path, c->host, c->soft };
 	int n = 0;
 
-	add_line(l, "spawn", "mcmd");
+	add_spawn_line(l, "spawn", "mcmd");
 	add_number_line(l, "nprocs", c->count);
-	add_line(l, c->file, "execname");
+	add_spawn_line(l, c->file, "execname");
 	add_number_line(l, "totspawns", total);
 	add_number_line(l, "spawnssofar", number + 1);
 	for (; c->argv && c->argv[n]; n++)
-		add_line(l, c->argv[n], "arg%d", n + 1);
+		add_spawn_line(l, c->argv[n], "arg%d", n + 1);
 	add_number_line(l, "argcnt", n);
-	add_line(l, "1", "preput_num");
-	add_line(l, TOLD_KEY, "preput_key_0");
-	add_line(l, told, "preput_val_0");
+	add_spawn_line(l, "1", "preput_num");
+	add_spawn_line(l, MESSAGE_KEY, "preput_key_0");
+	add_spawn_line(l, message, "preput_val_0");
 	n = 0;
 	for (size_t i = 0; i < sizeof(infos) / sizeof(infos[0]); i++)
 		n += infos[i] != NULL;
 	add_number_line(l, "info_num", n);
-	n = add_info(l, 0, "wdir", c->wdir);
-	n = add_info(l, n, "path", c->path);
-	n = add_info(l, n, "host", c->host);
-	add_info(l, n, "soft", c->soft);
+	n = add_hint_lines(l, 0, "wdir", c->wdir);
+	n = add_hint_lines(l, n, "path", c->path);
+	n = add_hint_lines(l, n, "host", c->host);
+	add_hint_lines(l, n, "soft", c->soft);
 	if (!l->failed && (l->text = realloc(l->text, l->len + sizeof("endcmd\n"))))
 		l->len += (size_t)sprintf(l->text + l->len, "endcmd\n");
 }
 
 /* The value as rt_parts_get expects it, in one part. */
-static int one_part(struct rt_pmi1 *pmi, const char *told, char *part, size_t size)
+static int one_part(struct rt_pmi1 *pmi, const char *message, char *part, size_t size)
 {
-	int n = pmi1_escape(told, strlen(told), part + 2, size - 3);
+	int n = pmi1_escape(message, strlen(message), part + 2, size - 3);
 
 	if (n < 0 || n + 2 > pmi->value_max)
 		return -E2BIG;
@@ -422,11 +422,12 @@ static int send_spawn(struct rt_pmi1 *pmi, const struct lines *l, char *why, siz
 	return -EIO;
 }
 
-static int spawn(const struct rt_command *commands, int n, const char *told, char *why, size_t size)
+static int spawn(const struct rt_command *commands, int n, const char *message, char *why,
+		 size_t size)
 {
 	char part[PMI1_LINE_MAX / 4];
 	struct lines l = { .text = NULL };
-	int err = one_part(&the_pmi, told, part, sizeof(part));
+	int err = one_part(&the_pmi, message, part, sizeof(part));
 
 	if (err)
 		return err;
@@ -447,11 +448,11 @@ static int spawn(const struct rt_command *commands, int n, const char *told, cha
 	return err;
 }
 
-static int told(char *text, size_t size)
+static int message(char *text, size_t size)
 {
 	if (!base_config_env("PMI_SPAWNED"))
 		return -ENOENT;
-	return rt_pmi1_get(&the_pmi, TOLD_KEY, text, size);
+	return rt_pmi1_get(&the_pmi, MESSAGE_KEY, text, size);
 }
 
 static int universe(int *size)
@@ -604,7 +605,7 @@ const struct rt_backend rt_pmi1_backend = {
 	.local = local,
 	.abort = abort_by_pmi1,
 	.spawn = spawn,
-	.told = told,
+	.message = message,
 	.universe = universe,
 	.publish = publish,
 	.lookup = lookup,

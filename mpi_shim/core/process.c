@@ -72,7 +72,7 @@ struct mpi_process_name mpi_process_name(int world)
 					  (uint32_t)world };
 }
 
-static bool is_named(int world, const struct mpi_process_name *name)
+static bool is_process_named(int world, const struct mpi_process_name *name)
 {
 	const struct mpi_process_name known = mpi_process_name(world);
 
@@ -110,9 +110,9 @@ int mpi_process_add(const struct mpi_process_name *name)
 	const ptl_process_id_t id = { .nid = name->nid, .pid = name->pid };
 	int world = mpi_process_find(id);
 
-	if (world >= 0 && is_named(world, name))
+	if (world >= 0 && is_process_named(world, name))
 		return world;
-	if (name->rank < (uint32_t)mpi_world.size && is_named((int)name->rank, name))
+	if (name->rank < (uint32_t)mpi_world.size && is_process_named((int)name->rank, name))
 		return (int)name->rank;
 	if (mpi_world.processes == MPI_PROCESSES_MOST || !have_room())
 		return -1;

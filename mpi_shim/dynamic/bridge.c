@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/comm/comm.h"
 #include "mpi_shim/comm/creation.h"
@@ -18,13 +19,13 @@
 #include "mpi_shim/core/process.h"
 #include "mpi_shim/pt2pt/protocol.h"
 
-/* What a process tells its own side. */
+/* A process, as it presents itself to its own side. */
 struct member {
 	struct mpi_process_name name;
 	struct mpi_shares left;
 };
 
-/* What a side tells the other one; the names follow. */
+/* A side, as it presents itself to the other one; the names follow. */
 struct side {
 	struct mpi_shares gives; /* each process to each of the other side */
 	struct mpi_process_name name[];
@@ -121,16 +122,45 @@ static int learn_other_side(struct bridge *b)
 				 (int *)b->theirs, ints(side_bytes(b->n)));
 }
 
+/* Jobs have different keys, so that no network leads from one to the other. */
+static int check_reachable(const struct mpi_process_name *name)
+{
+	const char *nal = base_config()->ptl_nal;
+
+	if (name->nid != mpi_world.id[mpi_world.rank].nid)
+		return mpi_fail(MPI_ERR_OTHER,
+				"rank %u of the other job is on another node: jobs are connected "
+				"through shared memory",
+				name->rank);
+	if (strcmp(nal, "auto") != 0 && strncmp(nal, "shm", 3) != 0)
+		return mpi_fail(MPI_ERR_OTHER,
+				"jobs are connected through shared memory, and PTL_NAL=%s asks "
+				"for something else",
+				nal);
+	return MPI_SUCCESS;
+}
+
+static int connect_process(const struct bridge *b, const struct mpi_process_name *name, int *world)
+{
+	int err = MPI_SUCCESS;
+
+	*world = mpi_process_add(name);
+	if (*world < 0)
+		return mpi_fail_memory("the processes of another job");
+	if (mpi_is_other_job(*world))
+		err = check_reachable(name);
+	return err ? err : mpi_other_connect(*world, b->theirs->gives, b->ours->gives);
+}
+
 /* Admits the processes of the other side. */
 static int connect_processes(struct bridge *b)
 {
 	int err = MPI_SUCCESS;
 
 	while (b->connected < b->n && err == MPI_SUCCESS) {
-		const int world = mpi_process_add(&b->theirs->name[b->connected]);
+		int world;
 
-		err = world < 0 ? mpi_fail_memory("the processes of another job")
-				: mpi_other_connect(world, b->theirs->gives, b->ours->gives);
+		err = connect_process(b, &b->theirs->name[b->connected], &world);
 		if (err == MPI_SUCCESS)
 			b->world[b->connected++] = world;
 	}
@@ -138,7 +168,7 @@ static int connect_processes(struct bridge *b)
 }
 
 /* The group of the other side. Both sides must have no process in common. */
-static int make_group(struct bridge *b)
+static int make_other_group(struct bridge *b)
 {
 	int *copy = malloc((size_t)b->n * sizeof(*copy));
 
@@ -186,7 +216,7 @@ int mpi_bridge_make(struct mpi_comm *comm, int root, int err, struct mpi_channel
 	if (met)
 		err = connect_processes(&b);
 	if (met && err == MPI_SUCCESS)
-		err = make_group(&b);
+		err = make_other_group(&b);
 	/* also after an error of this process: the others wait for it */
 	if (met)
 		err = mpi_creation_contexts(&b.creation, err, 2, context);

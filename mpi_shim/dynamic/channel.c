@@ -94,12 +94,12 @@ static int move_both(int fd, struct stream *out, struct stream *in, int64_t ms)
 	return MPI_SUCCESS;
 }
 
-static int put_bytes(int fd, void *bytes, size_t n, int64_t ms)
+static int send_bytes(int fd, void *bytes, size_t n, int64_t ms)
 {
 	return move_both(fd, &(struct stream){ bytes, n }, &(struct stream){ NULL, 0 }, ms);
 }
 
-static int get_bytes(int fd, void *bytes, size_t n, int64_t ms)
+static int receive_bytes(int fd, void *bytes, size_t n, int64_t ms)
 {
 	return move_both(fd, &(struct stream){ NULL, 0 }, &(struct stream){ bytes, n }, ms);
 }
@@ -140,10 +140,10 @@ static int prove_as_caller(int fd, const unsigned char *secret, unsigned char fr
 			   int64_t ms)
 {
 	unsigned char heard[FRESH + TAG], proof[TAG];
-	int err = put_bytes(fd, fresh, FRESH, ms);
+	int err = send_bytes(fd, fresh, FRESH, ms);
 
 	if (err == MPI_SUCCESS)
-		err = get_bytes(fd, heard, sizeof(heard), ms);
+		err = receive_bytes(fd, heard, sizeof(heard), ms);
 	if (err != MPI_SUCCESS)
 		return err;
 	memcpy(fresh + FRESH, heard, FRESH);
@@ -151,22 +151,22 @@ static int prove_as_caller(int fd, const unsigned char *secret, unsigned char fr
 	if (!same_tag(proof, heard + FRESH))
 		return refuse();
 	make_proof(secret, CALL, fresh, proof);
-	return put_bytes(fd, proof, TAG, ms);
+	return send_bytes(fd, proof, TAG, ms);
 }
 
 static int prove_as_answerer(int fd, const unsigned char *secret, unsigned char fresh[2 * FRESH],
 			     int64_t ms)
 {
 	unsigned char said[FRESH + TAG], proof[TAG], heard[TAG];
-	int err = get_bytes(fd, fresh, FRESH, ms);
+	int err = receive_bytes(fd, fresh, FRESH, ms);
 
 	if (err != MPI_SUCCESS)
 		return err;
 	memcpy(said, fresh + FRESH, FRESH);
 	make_proof(secret, ANSWER, fresh, said + FRESH);
-	err = put_bytes(fd, said, sizeof(said), ms);
+	err = send_bytes(fd, said, sizeof(said), ms);
 	if (err == MPI_SUCCESS)
-		err = get_bytes(fd, heard, TAG, ms);
+		err = receive_bytes(fd, heard, TAG, ms);
 	make_proof(secret, CALL, fresh, proof);
 	return err == MPI_SUCCESS && !same_tag(proof, heard) ? refuse() : err;
 }

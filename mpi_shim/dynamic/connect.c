@@ -56,7 +56,7 @@ int mpi_comm_connect(const char *port_name, struct mpi_info *info, int root, str
 
 /* ---- join ------------------------------------------------------------------------------------ */
 
-/* What the two processes tell each other over the program's socket. */
+/* The two processes exchange this over the program's socket. */
 struct invitation {
 	char magic[16];
 	unsigned char lot[16]; /* the greater one calls */

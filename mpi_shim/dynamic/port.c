@@ -73,7 +73,7 @@ static bool read_hex(const char *text, unsigned char *bytes, int n)
 	return true;
 }
 
-/* What a name says. */
+/* A name, taken apart. */
 struct place {
 	unsigned char secret[SECRET];
 	char socket[2 * SOCKET_BYTES + 1];
@@ -106,7 +106,7 @@ static int read_name(const char *name, struct place *place)
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-static socklen_t socket_address(struct sockaddr_un *a, const char *socket)
+static socklen_t port_address(struct sockaddr_un *a, const char *socket)
 {
 	memset(a, 0, sizeof(*a));
 	a->sun_family = AF_UNIX;
@@ -126,7 +126,7 @@ static int new_socket(int *fd)
 static int listen_at(const char *socket, int *fd)
 {
 	struct sockaddr_un a;
-	socklen_t len = socket_address(&a, socket);
+	socklen_t len = port_address(&a, socket);
 	int err = new_socket(fd);
 
 	if (err != MPI_SUCCESS)
@@ -244,7 +244,7 @@ int mpi_port_accept(const char *name, int64_t ms, struct mpi_channel *c)
 	}
 }
 
-static int nobody(void)
+static int nobody_listens(void)
 {
 	return mpi_fail(MPI_ERR_PORT,
 			"nobody listens at the port: it was closed, or its process has ended");
@@ -253,7 +253,7 @@ static int nobody(void)
 static int connect_to(const struct place *place, int *fd)
 {
 	struct sockaddr_un a;
-	socklen_t len = socket_address(&a, place->socket);
+	socklen_t len = port_address(&a, place->socket);
 	int err = new_socket(fd);
 
 	if (err != MPI_SUCCESS)
@@ -264,7 +264,7 @@ static int connect_to(const struct place *place, int *fd)
 			continue;
 		}
 		err = errno == ECONNREFUSED
-			      ? nobody()
+			      ? nobody_listens()
 			      : mpi_fail(MPI_ERR_PORT, "the port cannot be called: %s",
 					 strerror(errno));
 		close(*fd);
@@ -283,5 +283,5 @@ int mpi_port_call(const char *name, struct mpi_channel *c)
 	if (err == MPI_SUCCESS)
 		err = mpi_channel_open(c, fd, true, place.secret, -1);
 	/* the port was closed before it accepted */
-	return err == MPI_ERR_PROC_ABORTED ? nobody() : err;
+	return err == MPI_ERR_PROC_ABORTED ? nobody_listens() : err;
 }

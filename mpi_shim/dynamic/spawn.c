@@ -20,9 +20,9 @@
 #include "mpi_shim/dynamic/port.h"
 #include "mpi_shim/impl.h"
 
-/* What the new processes are told: how many there are, then the port. */
-#define TOLD_FORMAT "%d %s"
-enum { TOLD_MOST = MPI_MAX_PORT_NAME + 16 };
+/* The message to the new processes: how many there are, then the port. */
+#define MESSAGE_FORMAT "%d %s"
+enum { MESSAGE_MOST = MPI_MAX_PORT_NAME + 16 };
 
 static MPI_Comm parent; /* MPI_COMM_NULL: nobody has spawned this job */
 
@@ -72,14 +72,14 @@ static int make_programs(struct programs *p, int n)
 /* Has the launcher start the programs, and waits for their root. */
 static int start_programs(const struct programs *p, struct mpi_channel *c)
 {
-	char port[MPI_MAX_PORT_NAME], told[TOLD_MOST], why[MPI_MAX_ERROR_STRING / 2];
+	char port[MPI_MAX_PORT_NAME], message[MESSAGE_MOST], why[MPI_MAX_ERROR_STRING / 2];
 	int err = mpi_port_open(port), rc;
 
 	if (err != MPI_SUCCESS)
 		return err;
-	snprintf(told, sizeof(told), TOLD_FORMAT, p->processes, port);
+	snprintf(message, sizeof(message), MESSAGE_FORMAT, p->processes, port);
 	mpi_unlock();
-	rc = PtlJobSpawn(p->command, p->n, told, why, sizeof(why));
+	rc = PtlJobSpawn(p->command, p->n, message, why, sizeof(why));
 	mpi_lock();
 	err = rc == PTL_OK ? mpi_port_accept(port, -1, c)
 			   : mpi_fail(MPI_ERR_SPAWN, "%s cannot be spawned: %s", p->command[0].file,
@@ -175,13 +175,13 @@ int mpi_spawn_meet_parent(void)
 {
 	struct mpi_channel c = { .fd = -1 };
 	struct mpi_comm *comm = NULL;
-	char told[TOLD_MOST];
+	char message[MESSAGE_MOST];
 	const char *port;
 	int err = MPI_SUCCESS;
 
-	if (PtlJobTold(told, sizeof(told)) != PTL_OK)
+	if (PtlJobMessage(message, sizeof(message)) != PTL_OK)
 		return MPI_SUCCESS;
-	port = strchr(told, ' ');
+	port = strchr(message, ' ');
 	if (mpi_world.rank == 0)
 		err = port ? mpi_port_call(port + 1, &c)
 			   : mpi_fail(MPI_ERR_PORT, "the parent has told no port");

@@ -144,7 +144,7 @@ void mpi_other_left(ptl_process_id_t id)
 	const int world = mpi_process_find(id);
 
 	if (world >= 0)
-		mpi_proto.peer[world].leaves = true;
+		mpi_proto.peer[world].leave_came = true;
 }
 
 static bool is_leaving(const struct mpi_peer *p, bool all)
@@ -157,13 +157,14 @@ static bool tell_leaving(int world)
 {
 	struct mpi_peer *p = &mpi_proto.peer[world];
 
-	if (!p->told && !p->dead)
-		p->told = PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_NOW, mpi_world.id[world],
-				       MPI_PT_CREDIT, 0, MPI_LEAVE_BITS, 0, 0) != PTL_NO_SPACE;
-	return p->told || p->dead;
+	if (!p->leave_sent && !p->dead)
+		p->leave_sent =
+			PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_NOW, mpi_world.id[world],
+				     MPI_PT_CREDIT, 0, MPI_LEAVE_BITS, 0, 0) != PTL_NO_SPACE;
+	return p->leave_sent || p->dead;
 }
 
-/* Cuts the link to a process. What it could use here can be given to others. */
+/* Cuts the link to a process. Its share can be given to others. */
 static void cut_link(int world)
 {
 	struct mpi_peer *p = &mpi_proto.peer[world];
@@ -185,7 +186,7 @@ void mpi_other_release(int world)
 		return;
 	p->comms--;
 	/* no communicator came of it, so nothing was said */
-	if (is_leaving(p, false) && !p->told && !p->queue)
+	if (is_leaving(p, false) && !p->leave_sent && !p->queue)
 		cut_link(world);
 }
 
@@ -199,7 +200,7 @@ static bool await_leaving(bool all)
 
 		if (!is_leaving(p, all))
 			continue;
-		if (tell_leaving(world) && (p->leaves || p->dead))
+		if (tell_leaving(world) && (p->leave_came || p->dead))
 			continue;
 		p->asked = true;
 		wait = true;

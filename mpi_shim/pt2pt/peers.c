@@ -284,9 +284,9 @@ static void report_deaths(void)
 /* A process that leaves cuts the link: asking for it would connect it again. */
 static bool has_left(const struct mpi_peer *p)
 {
-	while (!p->leaves && mpi_drain_unexpected())
+	while (!p->leave_came && mpi_drain_unexpected())
 		continue;
-	return p->leaves;
+	return p->leave_came;
 }
 
 /* Checks the ranks that were asked for since the last time, in turn. Messages that they sent
@@ -306,7 +306,7 @@ static void check_asked_peers(void)
 			continue;
 		p->asked = false;
 		checked++;
-		if (p->told && has_left(p))
+		if (p->leave_sent && has_left(p))
 			continue;
 		if (PtlNIDist(mpi_world.ni, mpi_world.id[at], &distance) != PTL_OK)
 			p->dead = mpi_proto.any_dead = true;

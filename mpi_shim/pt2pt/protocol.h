@@ -139,8 +139,9 @@ static inline bool mpi_bits_long(uint64_t bits)
 }
 
 /* Header data: the sender's world rank (16 bits; MPI_PROCESS_OTHER: it is of another job), a
- * collective's mark (12 bits, calls.h), and a number (36 bits). For a long message the number is that on READ, for a short one of a
- * collective the rest of the mark. `context` has the mark above the context. */
+ * collective's mark (12 bits, calls.h), and a number (36 bits). For a long message the number is
+ * that on READ, for a short one of a collective the rest of the mark. `context` has the mark above
+ * the context. */
 #define MPI_HDR_NUMBERS ((UINT64_C(1) << 36) - 1)
 
 static inline uint64_t mpi_hdr(uint64_t number, uint64_t context, int to)
@@ -170,7 +171,7 @@ static inline bool mpi_mark_differs(uint64_t mark, uint64_t hdr, bool is_long)
 /* Most processes of other jobs that are connected at a time. */
 #define MPI_OTHERS_MOST 256
 
-/* What a sender may use of a receiver's memory: bytes of the blocks, slots of the queue. */
+/* A sender may use this of a receiver's memory: bytes of the blocks, slots of the queue. */
 struct mpi_shares {
 	uint32_t bytes, slots;
 };
@@ -194,9 +195,10 @@ struct mpi_peer {
 	bool greeted;     /* an empty put was sent to it, to find out whether it lives */
 	uint8_t notified; /* how many of the ranks to be told of its death were told */
 	/* of a process of another job: */
-	uint32_t comms;    /* communicators that it is in, with this one */
-	bool stays;        /* one of them was freed, not disconnected: it stays connected */
-	bool told, leaves; /* it was told that this process leaves; it has told so */
+	uint32_t comms; /* communicators that it is in, with this one */
+	bool stays;     /* one of them was freed, not disconnected: it stays connected */
+	/* this process has told it that it leaves; it has told so */
+	bool leave_sent, leave_came;
 };
 
 /* A message that has arrived before its receive. */

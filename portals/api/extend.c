@@ -29,12 +29,13 @@ int PtlJobProgram(int *number)
 	return rt_program(number) == 0 ? PTL_OK : PTL_FAIL;
 }
 
-int PtlJobSpawn(const ptl_command_t *commands, int n, const char *told, char *why, ptl_size_t size)
+int PtlJobSpawn(const ptl_command_t *commands, int n, const char *message, char *why,
+		ptl_size_t size)
 {
 	struct rt_command *copy;
 	int err;
 
-	if (!commands || n < 1 || !told || !why || !size)
+	if (!commands || n < 1 || !message || !why || !size)
 		return PTL_SEGV;
 	copy = calloc((size_t)n, sizeof(*copy));
 	if (!copy) {
@@ -46,18 +47,18 @@ int PtlJobSpawn(const ptl_command_t *commands, int n, const char *told, char *wh
 			(struct rt_command){ commands[i].file, commands[i].argv, commands[i].count,
 					     commands[i].wdir, commands[i].path, commands[i].host,
 					     commands[i].soft };
-	err = rt_spawn(copy, n, told, why, size);
+	err = rt_spawn(copy, n, message, why, size);
 	if (err && !*why)
 		snprintf(why, size, "%s", strerror(-err));
 	free(copy);
 	return err ? PTL_FAIL : PTL_OK;
 }
 
-int PtlJobTold(char *text, ptl_size_t size)
+int PtlJobMessage(char *text, ptl_size_t size)
 {
 	if (!text || !size)
 		return PTL_SEGV;
-	return rt_told(text, size) == 0 ? PTL_OK : PTL_FAIL;
+	return rt_message(text, size) == 0 ? PTL_OK : PTL_FAIL;
 }
 
 int PtlJobUniverse(int *size)

@@ -58,6 +58,14 @@ RULES = [
     ('(Comm|Type)_free_keyval|Keyval_free', '.*keyval',
      [('&(int){ MPI_KEYVAL_INVALID }', 'KEYVAL'), ('&(int){ 987654 }', 'KEYVAL')] + NULL),
 
+    # significant at the root only
+    ('Comm_spawn(_multiple)?', 'command|argv|array_of_(commands|argv|maxprocs|info|errcodes)', FREE),
+    ('Comm_spawn', 'maxprocs', [('0', 'ARG'), ('-1', 'ARG')]),
+    ('Comm_spawn_multiple', 'count', [('0', 'ARG'), ('-1', 'ARG')]),
+    ('Comm_(spawn|spawn_multiple|accept|connect)', 'root', [('-1', 'ROOT'), ('1', 'ROOT')]),
+    ('Comm_(accept|connect)|Close_port', 'port_name', [('NULL', 'PORT'), ('"none"', 'PORT')]),
+    ('Comm_join', 'fd', [('-1', 'ARG')]),
+
     # requests
     ('Start|Cancel|Request_free', 'request',
      holding('MPI_Request', [('MPI_REQUEST_NULL', 'REQUEST'),

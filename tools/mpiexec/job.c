@@ -64,7 +64,7 @@ static int forwarded_signal; /* the last forwarded signal that ends a process, 0
 static bool asked_to_end;
 static bool asked_before; /* and the next signal is another one */
 static char job_name[160];
-static char *told; /* what the ranks of a spawned job are told */
+static char *pairs; /* what the ranks of a spawned job are told */
 static char host[65];
 static const char *search;
 static struct launch_state found;
@@ -418,7 +418,7 @@ static int prepare_job(void)
 		loop_timer(&timeout, opt->timeout_s, timeout_over);
 	err = output_init(opt, room, host);
 	if (!err)
-		err = pmi_server_init(opt->ranks, job_name, told, &pmi_events);
+		err = pmi_server_init(opt->ranks, job_name, pairs, &pmi_events);
 	if (!err)
 		err = spawn_init(opt, &spawn_events);
 	return err ? fail_start("cannot set up the event loop", err) : 0;
@@ -504,7 +504,7 @@ static int start_rank(int rank, const struct app *app, int units)
 			       .search = search,
 			       .state = &found,
 			       .bound = units > 0,
-			       .spawned = told,
+			       .spawned = pairs,
 			       .pipes = output_pipes() };
 	struct launched got;
 	int status, err;
@@ -577,7 +577,7 @@ int job_run(const struct options *options)
 	int err;
 
 	opt = options;
-	told = spawn_told();
+	pairs = spawn_pairs();
 	if (prepare_job()) {
 		guard_stop();
 		return 1;
@@ -599,12 +599,12 @@ int job_run(const struct options *options)
 	if (output_lost())
 		set_job_status(1);
 	/* the rank that has spawned them waits for them */
-	if (told && !exit_status && !pmi_server_joined()) {
+	if (pairs && !exit_status && !pmi_server_joined()) {
 		say("the processes that were spawned have ended without MPI_Init");
 		set_job_status(1);
 	}
 	guard_stop();
 	rt_names_forget(getpid());
-	free(told);
+	free(pairs);
 	return exit_status;
 }

@@ -64,7 +64,7 @@ static struct conn *conns;
 static struct world *worlds;
 static int n_ranks;
 static const struct pmi_events *events;
-static const char *job_name, *told;
+static const char *job_name, *pairs;
 static bool reported_stuck, any_joined;
 
 static void conn_ready(struct watch *watch, uint32_t flags);
@@ -88,10 +88,10 @@ static int put_mapping(struct kvs *kvs)
 	return kvs_put(kvs, key, sizeof(key) - 1, value, (size_t)n);
 }
 
-/* What the ranks of a spawned job are told. */
-static int put_told(struct kvs *kvs)
+/* The pairs that ranks of a spawned job are told. */
+static int put_pairs(struct kvs *kvs)
 {
-	const char *at = told, *equals, *end;
+	const char *at = pairs, *equals, *end;
 	int err = 0;
 
 	for (; at && (end = strchr(at, '\n')) && !err; at = end + 1) {
@@ -110,7 +110,7 @@ static struct world *world_create(int number)
 {
 	struct world *world = calloc(1, sizeof(*world));
 
-	if (!world || put_mapping(&world->kvs) || put_told(&world->kvs)) {
+	if (!world || put_mapping(&world->kvs) || put_pairs(&world->kvs)) {
 		free(world);
 		return NULL;
 	}
@@ -367,7 +367,7 @@ static void do_finalize(struct conn *conn, const struct pmi1_msg *ask)
 	check_stuck();
 }
 
-/* What a job may count on: a process on each processor of this host, and its own. */
+/* A job may count on a process on each processor of this host, and its own. */
 static int universe_size(void)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -596,14 +596,14 @@ static void conn_ready(struct watch *watch, uint32_t flags)
 		conn_read(conn);
 }
 
-int pmi_server_init(int ranks, const char *name, const char *pairs, const struct pmi_events *what)
+int pmi_server_init(int ranks, const char *name, const char *given, const struct pmi_events *what)
 {
 	conns = calloc((size_t)ranks, sizeof(*conns));
 	if (!conns)
 		return -ENOMEM;
 	n_ranks = ranks;
 	job_name = name;
-	told = pairs;
+	pairs = given;
 	events = what;
 	for (int rank = 0; rank < ranks; rank++)
 		conns[rank] = (struct conn){ .rank = rank, .watch.fd = -1 };

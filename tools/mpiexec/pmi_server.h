@@ -26,9 +26,10 @@ struct pmi_events {
 	void (*stuck)(int rank, int waiting);
 };
 
-/* name: the job's, without blanks. told: "key=value\n" for each value that is in the store from the
- * start; NULL: none. Returns 0 or -errno. */
-int pmi_server_init(int ranks, const char *name, const char *told, const struct pmi_events *events);
+/* name: the job's, without blanks. pairs: "key=value\n" for each value that is in the store from
+ * the start; NULL: none. Returns 0 or -errno. */
+int pmi_server_init(int ranks, const char *name, const char *pairs,
+		    const struct pmi_events *events);
 
 /* Serve the connection of a rank, and close it at its end. appnum: the number of its program.
  * Returns 0 or -errno. */

@@ -25,13 +25,13 @@
 enum {
 	MOST_COMMANDS = 1024,
 	MOST_ARGS = 65536,     /* of a command */
-	MOST_TOLD = 1 << 16,   /* bytes of what ranks are told */
+	MOST_PAIRS = 1 << 16,  /* bytes of what ranks are told */
 	MOST_BYTES = 64 << 20, /* of the lines of all commands */
 	FIXED_WORDS = 16       /* of a command line, besides arguments */
 };
 
-#define ENV_TOLD "POSTERN_SPAWN_TOLD"
-#define ENV_PIPE "POSTERN_SPAWN_PIPE"
+#define ENV_PAIRS "POSTERN_SPAWN_PAIRS"
+#define ENV_PIPE  "POSTERN_SPAWN_PIPE"
 
 /* One command: a program and the number of its processes. */
 struct command {
@@ -47,8 +47,8 @@ struct spawning {
 	int n, total;
 	bool begun; /* the last command is not at its end */
 	size_t bytes;
-	char *told, key[64], info[64];
-	size_t told_len;
+	char *pairs, key[64], info[64];
+	size_t pairs_len;
 	char trouble[256]; /* why nothing will be spawned; no blanks */
 };
 
@@ -105,11 +105,11 @@ void spawn_forget(int rank)
 	for (int i = 0; i < s->n; i++)
 		free_command(&s->all[i]);
 	free(s->all);
-	free(s->told);
+	free(s->pairs);
 	*s = (struct spawning){ .n = 0 };
 }
 
-static struct command *command_of(struct spawning *s)
+static struct command *present_command(struct spawning *s)
 {
 	struct command *more;
 
@@ -124,7 +124,7 @@ static struct command *command_of(struct spawning *s)
 	return &s->all[s->n++];
 }
 
-static void set_text(struct spawning *s, char **text, const char *value)
+static void replace_text(struct spawning *s, char **text, const char *value)
 {
 	free(*text);
 	*text = strdup(value);
@@ -144,34 +144,35 @@ static void add_arg(struct spawning *s, struct command *c, const char *value)
 	}
 	c->arg = more;
 	c->arg[c->n_args] = NULL;
-	set_text(s, &c->arg[c->n_args], value);
+	replace_text(s, &c->arg[c->n_args], value);
 	c->n_args += c->arg[c->n_args] != NULL;
 	if (!strcmp(value, ":"))
 		set_trouble(s, "an argument that is a colon alone cannot be passed on");
 }
 
-/* What ranks are told becomes lines "key=value". */
-static void add_told(struct spawning *s, const char *value)
+/* Pairs that ranks are told become lines "key=value". */
+static void add_preput(struct spawning *s, const char *value)
 {
 	size_t len = strlen(s->key) + strlen(value) + 2;
-	char *more = s->told_len + len < MOST_TOLD ? realloc(s->told, s->told_len + len + 1) : NULL;
+	char *more =
+		s->pairs_len + len < MOST_PAIRS ? realloc(s->pairs, s->pairs_len + len + 1) : NULL;
 
 	if (!more) {
 		set_trouble(s, "too much to tell the new processes");
 		return;
 	}
-	s->told = more;
-	s->told_len += (size_t)sprintf(s->told + s->told_len, "%s=%s\n", s->key, value);
+	s->pairs = more;
+	s->pairs_len += (size_t)sprintf(s->pairs + s->pairs_len, "%s=%s\n", s->key, value);
 }
 
 static void add_info(struct spawning *s, struct command *c, const char *value)
 {
 	if (!strcmp(s->info, "wdir"))
-		set_text(s, &c->wdir, value);
+		replace_text(s, &c->wdir, value);
 	else if (!strcmp(s->info, "path"))
-		set_text(s, &c->path, value);
+		replace_text(s, &c->path, value);
 	else if (!strcmp(s->info, "soft"))
-		set_text(s, &c->soft, value);
+		replace_text(s, &c->soft, value);
 	else if (!strcmp(s->info, "host") && !host_is_here(value))
 		set_trouble(s, "this mpiexec starts processes on its own host only");
 }
@@ -199,11 +200,11 @@ static void take_pair(struct spawning *s, struct command *c, const char *name, c
 	else if (!strcmp(name, "totspawns"))
 		take_number(s, &s->total, value, MOST_COMMANDS);
 	else if (!strcmp(name, "execname"))
-		set_text(s, &c->file, value);
+		replace_text(s, &c->file, value);
 	else if (!strncmp(name, "preput_key_", 11))
 		keep_key(s->key, value);
 	else if (!strncmp(name, "preput_val_", 11))
-		add_told(s, value);
+		add_preput(s, value);
 	else if (!strncmp(name, "info_key_", 9))
 		keep_key(s->info, value);
 	else if (!strncmp(name, "info_val_", 9))
@@ -215,7 +216,7 @@ static void take_pair(struct spawning *s, struct command *c, const char *name, c
 void spawn_line(int rank, const char *line, size_t len)
 {
 	struct spawning *s = &spawning[rank];
-	struct command *c = command_of(s);
+	struct command *c = present_command(s);
 	char *copy, *equals;
 
 	s->bytes += len;
@@ -297,7 +298,7 @@ run_nested(const struct spawning *s, int pipe_end, pid_t parent)
 	fcntl(pipe_end, F_SETFD, 0);
 	snprintf(number, sizeof(number), "%d", pipe_end);
 	setenv(ENV_PIPE, number, 1);
-	setenv(ENV_TOLD, s->told ? s->told : "", 1);
+	setenv(ENV_PAIRS, s->pairs ? s->pairs : "", 1);
 	for (int i = 0; i < opt->env.n; i++)
 		if (opt->env.all[i].value)
 			setenv(opt->env.all[i].name, opt->env.all[i].value, 1);
@@ -418,19 +419,19 @@ int spawn_running(void)
 
 /* ---- in a spawned job ------------------------------------------------------------------------ */
 
-char *spawn_told(void)
+char *spawn_pairs(void)
 {
-	const char *number = base_config_env(ENV_PIPE), *told;
+	const char *number = base_config_env(ENV_PIPE), *pairs;
 	char *copy;
 
 	if (!number)
 		return NULL;
 	report_fd = atoi(number);
 	fcntl(report_fd, F_SETFD, FD_CLOEXEC);
-	told = base_config_env(ENV_TOLD);
-	copy = strdup(told ? told : "");
+	pairs = base_config_env(ENV_PAIRS);
+	copy = strdup(pairs ? pairs : "");
 	unsetenv(ENV_PIPE);
-	unsetenv(ENV_TOLD);
+	unsetenv(ENV_PAIRS);
 	return copy;
 }
 

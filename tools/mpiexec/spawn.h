@@ -3,8 +3,8 @@
  *
  * Jobs that ranks spawn. Each is run by an mpiexec of its own, a child of this one, which is
  * told by its command line what to start and by a pipe that its start is awaited. So a spawned
- * job has all that a job has, may spawn others, and ends with this mpiexec. What the spawning
- * rank wants to tell the new ones (PMI's "preput") comes in the environment.
+ * job has all that a job has, may spawn others, and ends with this mpiexec. The message of the
+ * spawning rank to the new ones (PMI's "preput") comes in the environment.
  */
 #ifndef MPIEXEC_SPAWN_H
 #define MPIEXEC_SPAWN_H
@@ -41,7 +41,7 @@ int spawn_running(void);
 
 /* In the mpiexec of a spawned job: the pairs "key=value\n" for the ranks, NULL: this is no spawned
  * job. Call it first, and once: the ranks must not see it in the environment. */
-char *spawn_told(void);
+char *spawn_pairs(void);
 /* All ranks have been started: tell the mpiexec above. */
 void spawn_started(void);
 

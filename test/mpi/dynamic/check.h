@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the programs of this folder share: one that fails says where, and ends its job.
+ * Shared by the programs of this folder: one that fails says where, and ends its job.
  */
 #ifndef TEST_MPI_DYNAMIC_CHECK_H
 #define TEST_MPI_DYNAMIC_CHECK_H

@@ -12,10 +12,15 @@
  *   meet wrong                  calls ports that are none
  *   meet end FILE 1|0           meets another, and ends without a word: MPI_Finalize has to do
  *   meet lose FILE 1|0          one rank of the side with 0 is killed; the other side notices
+ *   meet hold FILE              opens a port, and accepts nobody
+ *   meet dead FILE              calls a port whose owner is killed meanwhile
+ *   meet stranger FILE          calls a port without its secret
  *   meet join                   starts itself once more, and joins it
  */
 #include <signal.h>
+#include <stddef.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,7 +84,7 @@ static void call_server(const char *file)
 	MPI_Comm_disconnect(&server);
 }
 
-/* What the process has: descriptors, and mapped regions. */
+/* Resources of the process: descriptors, and mapped regions. */
 static int descriptors(void)
 {
 	return count_entries("/proc/self/fd");
@@ -259,6 +264,57 @@ static void lose(const char *file, int accepts)
 	MPI_Comm_disconnect(&inter);
 }
 
+static void hold(const char *file)
+{
+	open_port(file);
+	for (;;)
+		pause();
+}
+
+static void call_dead(const char *file)
+{
+	MPI_Comm other;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	read_port(file);
+	REQUIRE(class_of(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other)) ==
+		MPI_ERR_PORT);
+}
+
+/* Connects to the port's socket, says something else than its secret, and hangs up. */
+static void say_nonsense(size_t bytes, int hears)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	char junk[256] = "GET / HTTP/1.1";
+	const char *name = strrchr(port, ':');
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), n;
+
+	REQUIRE(name);
+	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "postern-port-%s", name + 1);
+	REQUIRE(connect(fd, (struct sockaddr *)&a,
+			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) == 0);
+	REQUIRE(write(fd, junk, bytes) == (ssize_t)bytes);
+	if (hears)
+		REQUIRE(read(fd, junk, sizeof(junk)) > 0);
+	close(fd);
+}
+
+static void call_as_stranger(const char *file)
+{
+	char wrong_secret[MPI_MAX_PORT_NAME];
+	MPI_Comm other;
+
+	read_port(file);
+	say_nonsense(3, 0);
+	say_nonsense(32, 0);
+	say_nonsense(200, 1);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	strcpy(wrong_secret, port);
+	wrong_secret[16] = wrong_secret[16] == '0' ? '1' : '0';
+	REQUIRE(class_of(MPI_Comm_connect(wrong_secret, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
+					  &other)) == MPI_ERR_PORT);
+}
+
 /* The program once more, at the other end of a socket. */
 static pid_t start_twin(int fd)
 {
@@ -312,6 +368,12 @@ int main(int argc, char **argv)
 		merge(file, number);
 	else if (!strcmp(what, "wrong"))
 		wrong();
+	else if (!strcmp(what, "hold"))
+		hold(file);
+	else if (!strcmp(what, "dead"))
+		call_dead(file);
+	else if (!strcmp(what, "stranger"))
+		call_as_stranger(file);
 	else if (!strcmp(what, "lose"))
 		lose(file, number);
 	else if (!strcmp(what, "join"))

@@ -68,6 +68,40 @@ check 'nothing stays of 50 connections' jobs_end "$mpiexec" -n 2 "$meet" again "
 check 'ports that are none' "$mpiexec" -n 2 "$meet" wrong
 check 'jobs that end connected' jobs_end "$mpiexec" -n 2 "$meet" end "$dir/port" 1 -- \
 	"$mpiexec" -n 2 "$meet" end "$dir/port" 0
+# Succeeds if both jobs say that only shared memory leads from one to the other.
+refused() {
+	local text
+
+	text=$(PTL_NAL=udp jobs_end "$mpiexec" -n 1 "$meet" serve "$dir/port" 1 -- \
+		"$mpiexec" -n 1 "$meet" call "$dir/port" 2>&1) && return 1
+	[ "$(grep -c 'connected through shared memory' <<<"$text")" -eq 2 ] && return
+	echo "$text"
+	return 1
+}
+
+# The owner of the port is killed while it is called.
+owner_killed() {
+	local owner status=0
+
+	rm -f "$dir/port"
+	"$meet" hold "$dir/port" &
+	owner=$!
+	timeout -k 5 60 "$mpiexec" -n 2 "$meet" dead "$dir/port" &
+	while [ ! -e "$dir/port" ]; do :; done
+	kill -9 $owner
+	wait $! || status=$?
+	wait $owner || true
+	return $status
+}
+
 check 'the other side is killed' killed
+check 'the owner of the port is killed' owner_killed
+check 'strangers learn nothing, and keep nobody away' jobs_end "$mpiexec" -n 1 "$meet" serve "$dir/port" 1 -- \
+	sh -c '"$0" stranger "$1" && exec "$0" call "$1"' "$meet" "$dir/port"
+if PTL_NAL=udp timeout -k 5 60 "$meet" wrong >/dev/null 2>&1 || PTL_NAL=udp "$mpiexec" -n 1 "$meet" wrong; then
+	check 'no network leads from job to job' refused
+else
+	tap_skip 'no network leads from job to job' 'there is no udp here'
+fi
 check 'a socket that two jobs have' "$meet" join
 tap_done
