@@ -71,9 +71,10 @@ static int find_peers(void)
 static int admit_job(void)
 {
 	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
-	ptl_jid_t jid;
+	ptl_jid_t jid = PTL_JID_ANY;
 	int err = PtlGetJid(mpi_world.ni, &jid);
 
+	mpi_world.jid = jid;
 	if (err == PTL_OK)
 		err = PtlACEntry(mpi_world.ni, 0, any, PTL_UID_ANY, jid, PTL_PT_INDEX_ANY);
 	return err == PTL_OK ? MPI_SUCCESS : portals_failed("PtlACEntry", err);

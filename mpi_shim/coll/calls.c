@@ -503,7 +503,6 @@ int mpi_fail_comm(struct mpi_comm *comm)
 		return mpi_calls_fail(comm);
 	if (rank < 0)
 		return mpi_fail(MPI_ERR_PROC_ABORTED, "a rank is lost");
-	return mpi_fail(MPI_ERR_PROC_ABORTED,
-			"rank %d of MPI_COMM_WORLD is lost, and no collective does without it: %s",
-			rank, mpi_failed_text(rank, PTL_NI_OK));
+	return mpi_fail(MPI_ERR_PROC_ABORTED, "%s is lost, and no collective does without it: %s",
+			mpi_process_text(rank), mpi_failed_text(rank, PTL_NI_OK));
 }

@@ -49,10 +49,8 @@ static int check_disjoint(const struct mpi_group *a, const struct mpi_group *b)
 		return mpi_fail_memory("an intercommunicator");
 	for (int i = 0; i < b->size && err == MPI_SUCCESS; i++)
 		if (inverse[mpi_group_world(b, i)] != MPI_UNDEFINED)
-			err = mpi_fail(MPI_ERR_COMM,
-				       "the two sides have a process in common, rank %d of "
-				       "MPI_COMM_WORLD",
-				       mpi_group_world(b, i));
+			err = mpi_fail(MPI_ERR_COMM, "the two sides have a process in common, %s",
+				       mpi_process_text(mpi_group_world(b, i)));
 	free(inverse);
 	return err;
 }

@@ -35,11 +35,8 @@ static void take_context_slot(uint32_t slot)
 
 void mpi_contexts_init(void)
 {
-	ptl_jid_t jid = 0;
-
-	PtlGetJid(mpi_world.ni, &jid);
 	memset(&here, 0, sizeof(here));
-	here.job = (jid ^ jid >> JOB_BITS) & ((1u << JOB_BITS) - 1);
+	here.job = (mpi_world.jid ^ mpi_world.jid >> JOB_BITS) & ((1u << JOB_BITS) - 1);
 	memset(here.free, 0xff, sizeof(here.free));
 	memset(here.rested, 0xff, sizeof(here.rested));
 	take_context_slot(MPI_CONTEXT_WORLD / 2);

@@ -7,6 +7,7 @@
  */
 #include "mpi_shim/core/process.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,13 +64,10 @@ int mpi_process_find(ptl_process_id_t id)
 
 struct mpi_process_name mpi_process_name(int world)
 {
-	ptl_jid_t jid = 0;
-
 	if (mpi_is_other_job(world))
 		return others.name[world - mpi_world.size];
-	PtlGetJid(mpi_world.ni, &jid);
-	return (struct mpi_process_name){ mpi_world.id[world].nid, mpi_world.id[world].pid, jid,
-					  (uint32_t)world };
+	return (struct mpi_process_name){ mpi_world.id[world].nid, mpi_world.id[world].pid,
+					  mpi_world.jid, (uint32_t)world };
 }
 
 static bool is_process_named(int world, const struct mpi_process_name *name)
@@ -121,6 +119,15 @@ int mpi_process_add(const struct mpi_process_name *name)
 	others.name[world - mpi_world.size] = *name;
 	*slot_of(id) = world;
 	return world;
+}
+
+const char *mpi_process_text(int world)
+{
+	static char text[64];
+
+	snprintf(text, sizeof(text), "rank %u of %s", mpi_process_name(world).rank,
+		 mpi_is_other_job(world) ? "another job" : "MPI_COMM_WORLD");
+	return text;
 }
 
 bool mpi_process_before(int a, int b)

@@ -40,6 +40,8 @@ struct mpi_process_name mpi_process_name(int world);
 int mpi_process_find(ptl_process_id_t id);
 /* Returns the number of a process; one that is new gets one. -1: out of memory or numbers. */
 int mpi_process_add(const struct mpi_process_name *name);
+/* Returns the process in words: its rank and job. Valid until the next call. */
+const char *mpi_process_text(int world);
 /* An order that all processes agree on. In one job it is that of the ranks. */
 bool mpi_process_before(int a, int b);
 

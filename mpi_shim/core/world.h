@@ -51,6 +51,7 @@ struct mpi_world {
 	int level;         /* what MPI_Init_thread provided */
 	int rank, size;
 	int processes; /* known to this one: the ranks, and those of other jobs (process.h) */
+	uint32_t jid;  /* the job's Portals id */
 	ptl_handle_ni_t ni;
 	ptl_process_id_t *id; /* by number (process.h) */
 	pthread_t main_thread;

@@ -55,11 +55,9 @@ struct mpi_shares mpi_others_can_give(int n)
 static int admit_other_jobs(bool admit)
 {
 	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
-	ptl_jid_t jid = PTL_JID_ANY;
-	int err = admit ? PTL_OK : PtlGetJid(mpi_world.ni, &jid);
+	int err = PtlACEntry(mpi_world.ni, 0, any, PTL_UID_ANY, admit ? PTL_JID_ANY : mpi_world.jid,
+			     PTL_PT_INDEX_ANY);
 
-	if (err == PTL_OK)
-		err = PtlACEntry(mpi_world.ni, 0, any, PTL_UID_ANY, jid, PTL_PT_INDEX_ANY);
 	return err == PTL_OK ? MPI_SUCCESS
 			     : mpi_fail(MPI_ERR_OTHER, "cannot admit processes of other jobs: %s",
 					PtlErrorStr((unsigned int)err));

@@ -79,7 +79,7 @@ struct route {
 int mpi_unreachable(int world)
 {
 	mpi_proto.peer[world].dead = mpi_proto.any_dead = true;
-	return mpi_fail(MPI_ERR_PROC_ABORTED, "rank %d of MPI_COMM_WORLD is lost: %s", world,
+	return mpi_fail(MPI_ERR_PROC_ABORTED, "%s is lost: %s", mpi_process_text(world),
 			mpi_failed_text(world, PTL_NI_OK));
 }
 

@@ -48,4 +48,10 @@ check "the universe's size" job -n 2 "$spawn" universe
 check 'a child that fails ends all' ends 3 job -n 1 "$spawn" fails
 check 'a child that does not know of MPI' ends 1 job -n 1 "$spawn" silent
 check 'without a launcher' alone
+if command -v mpiexec.hydra >/dev/null; then
+	check 'two children under Hydra' timeout -k 5 60 mpiexec.hydra -n 2 "$spawn" 2
+	check 'names under Hydra' timeout -k 5 60 mpiexec.hydra -n 1 "$spawn" names
+else
+	tap_skip 'two children under Hydra' 'mpiexec.hydra is not installed'
+fi
 tap_done
