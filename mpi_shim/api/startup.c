@@ -28,6 +28,7 @@
 #include "mpi_shim/dynamic/spawn.h"
 #include "mpi_shim/io/io.h"
 #include "mpi_shim/pt2pt/buffered.h"
+#include "mpi_shim/pt2pt/partitioned.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
 
@@ -186,6 +187,7 @@ int mpi_world_fini(void)
 
 	mpi_buffered_fini();
 	finish_freed();
+	mpi_partitioned_fini();
 	mpi_proto.ending = true;
 	mpi_ports_close();
 	mpi_others_leave(true);

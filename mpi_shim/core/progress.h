@@ -24,7 +24,8 @@ enum {
 	MPI_PT_CREDIT = 42,
 	MPI_PT_FLAG = 43,
 	MPI_PT_RMA = 44,
-	MPI_PT_CANCEL = 45
+	MPI_PT_CANCEL = 45,
+	MPI_PT_PART = 46
 };
 
 /* ---- called by rounds ----------------------------------------------------------------------- */

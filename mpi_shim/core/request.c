@@ -104,7 +104,9 @@ bool mpi_requests_freed(void)
 	struct mpi_request *r;
 
 	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
-		if (r->obj.handle && r->freed && !r->done && r->kind == MPI_REQ_SEND)
+		if (r->obj.handle && r->freed && !r->done &&
+		    (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_PSEND ||
+		     r->kind == MPI_REQ_PRECV))
 			return true;
 	return false;
 }
@@ -159,7 +161,7 @@ void mpi_request_wait(struct mpi_request *r)
 
 static void fill_status(const struct mpi_request *r, MPI_Status *status)
 {
-	if (r->kind != MPI_REQ_RECV) {
+	if (r->kind != MPI_REQ_RECV && r->kind != MPI_REQ_PRECV) {
 		mpi_status_none(status, MPI_ANY_SOURCE);
 		status->MPI_internal[CANCELLED] = r->cancelled;
 		return;

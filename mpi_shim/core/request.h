@@ -22,9 +22,11 @@ enum mpi_request_kind {
 	MPI_REQ_SEND,
 	MPI_REQ_RECV,
 	MPI_REQ_GENERALIZED,
-	MPI_REQ_RMA,  /* rma.h: ends with its operation */
-	MPI_REQ_HOOK, /* consists of other operations: hooks.h */
-	MPI_REQ_FILE, /* io/nonblocking.c: has a count of bytes */
+	MPI_REQ_RMA,   /* rma.h: ends with its operation */
+	MPI_REQ_HOOK,  /* consists of other operations: hooks.h */
+	MPI_REQ_FILE,  /* io/nonblocking.c: has a count of bytes */
+	MPI_REQ_PSEND, /* partitioned.h */
+	MPI_REQ_PRECV,
 	MPI_REQ_KINDS
 };
 
@@ -54,6 +56,7 @@ struct mpi_request {
 		struct mpi_schedule *schedule;
 		/* Send, recv: the operation fails when any rank of this communicator has died. */
 		struct mpi_comm *whole;
+		struct mpi_partitioned *partitioned; /* of PSEND and PRECV */
 	};
 	uint32_t win; /* handle of the window of a one-sided operation, or of the file */
 	/* From here on a new request has the values of its last user, where it has no use for
@@ -132,7 +135,7 @@ bool mpi_status_cancelled(const MPI_Status *status);
 
 void mpi_requests_init(void);
 
-/* Whether a send is in progress that nobody waits for. */
+/* Whether a send is in progress that nobody waits for, or a partitioned operation is to end. */
 bool mpi_requests_freed(void);
 
 /* Keeps MPI_ERR_NO_MEM and returns NULL. */

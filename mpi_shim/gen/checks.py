@@ -10,6 +10,7 @@ communicator. '' checks nothing; several checks are separated by semicolons.
 """
 import re
 
+PART = 'point-to-point: partitioned'
 P2P = 'point-to-point: (?!partitioned|buffers).*'
 COLL = 'collectives: .*'
 RMA = 'one-sided: .*'
@@ -32,6 +33,10 @@ ROWS = [
     (P2P, ANY, 'source', 'mpi_check_source({comm}, {v}, {n})'),
     (P2P, '.*[Pp]robe|I?[Rr]ecv(_init)?', 'tag', 'mpi_check_recv_tag({v}, {n})'),
     (P2P, ANY, 'recvtag', 'mpi_check_recv_tag({v}, {n})'),
+    (PART, ANY, 'buf', BUFFER % ('partitions ? count : 0', 'datatype')),
+    (PART, ANY, 'datatype', COMMITTED),
+    (PART, ANY, 'dest|source', 'mpi_check_dest({comm}, {v}, {n})'),
+    (PART, ANY, 'partitions|length', NOT_NEGATIVE % 'ARG'),
     (ANY, ANY, 'tag|sendtag', 'mpi_check_tag({v}, {n})'),
     (ANY, 'Comm_attach_buffer|Buffer_attach', 'size', NOT_NEGATIVE % 'ARG'),
 
@@ -125,6 +130,7 @@ MAY_BE_NULL = [
 LENGTHS = [
     (ANY, 'array_of_requests', 'count|incount'),
     (ANY, 'array_of_indices', 'incount'),
+    (ANY, 'array_of_partitions', 'length'),
     (ANY, 'ranks[12]?|ranges', 'n'),
     ('Cart_create|Cart_map|Dims_create', 'dims|periods', 'ndims'),
     ('Cart_get|Cart_coords', 'dims|periods|coords', 'maxdims'),

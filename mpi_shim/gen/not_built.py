@@ -10,7 +10,6 @@ import re
 NOT_BUILT = [
     (r'MPI_Session_(?!create_errhandler)\w+|MPI_Group_from_session_pset|MPI_Comm_create_from_group|'
      r'MPI_Intercomm_create_from_groups', 'sessions'),
-    (r'MPI_P(send|recv)_init|MPI_Pready\w*|MPI_Parrived', 'partitioned communication'),
 ]
 
 

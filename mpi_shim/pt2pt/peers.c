@@ -18,6 +18,7 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/node.h"
 #include "mpi_shim/pt2pt/generalized.h"
+#include "mpi_shim/pt2pt/partitioned.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
@@ -100,6 +101,8 @@ int mpi_peers_init(void)
 	mpi_request_ops[MPI_REQ_SEND] = mpi_send_ops;
 	mpi_request_ops[MPI_REQ_RECV] = mpi_recv_ops;
 	mpi_request_ops[MPI_REQ_GENERALIZED] = mpi_generalized_ops;
+	mpi_request_ops[MPI_REQ_PSEND] = mpi_psend_ops;
+	mpi_request_ops[MPI_REQ_PRECV] = mpi_precv_ops;
 	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
 	mpi_proto.at_once_most = c->ptl_mpi_short;
 	mpi_proto.local_most = c->ptl_mpi_local;
@@ -357,10 +360,14 @@ void mpi_peers_check(void)
 	bool any = false;
 
 	checks++;
-	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
-		if (r->obj.handle && !r->done &&
-		    (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_RECV))
+	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++) {
+		if (!r->obj.handle)
+			continue;
+		if (!r->done && (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_RECV))
 			end_if_hopeless(r);
+		else if (r->kind == MPI_REQ_PSEND || r->kind == MPI_REQ_PRECV)
+			mpi_partitioned_check(r);
+	}
 	if (check_also)
 		check_also();
 	mpi_cancel_check();

@@ -11,6 +11,7 @@
 #include "mpi_shim/core/events.h"
 #include "mpi_shim/pt2pt/generalized.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/pt2pt/partitioned.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
@@ -32,6 +33,11 @@ static int invalid(MPI_Request handle)
 static bool is_idle(const struct mpi_request *r)
 {
 	return r->persistent && !r->active;
+}
+
+static bool is_partitioned(const struct mpi_request *r)
+{
+	return r->kind == MPI_REQ_PSEND || r->kind == MPI_REQ_PRECV;
 }
 
 static int finish_and_forget(MPI_Request *request, struct mpi_request *r, MPI_Status *status)
@@ -155,6 +161,12 @@ int mpi_request_free(MPI_Request *request)
 
 	if (!r)
 		return invalid(*request);
+	if (is_partitioned(r)) {
+		err = mpi_partitioned_free(r);
+		if (!err)
+			*request = MPI_REQUEST_NULL;
+		return err;
+	}
 	*request = MPI_REQUEST_NULL;
 	if (!generalized) /* else the program must still complete it */
 		mpi_object_retire(&r->obj);
@@ -176,6 +188,8 @@ int mpi_cancel(MPI_Request *request)
 		return invalid(*request);
 	if (r->kind == MPI_REQ_GENERALIZED)
 		return mpi_generalized_cancel(r);
+	if (is_partitioned(r))
+		return mpi_fail(MPI_ERR_REQUEST, "a partitioned operation cannot be cancelled");
 	if (r->done)
 		return MPI_SUCCESS;
 	if (r->kind == MPI_REQ_RECV)

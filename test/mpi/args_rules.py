@@ -7,6 +7,7 @@ args.py makes calls of it. Nothing here comes from the code under test.
 ANY = '.*'
 SEND = '(Send|[BSR]send|I[bsr]?send)(_init)?'
 P2P = SEND + '|Recv(_init)?|Irecv|(S|Is)endrecv(_replace)?'
+PART = 'P(send|recv)_init'
 COLL = ('(Barrier|Bcast|Gatherv?|Scatterv?|Allgatherv?|Alltoall[vw]?|Reduce|Allreduce|'
         'Reduce_scatter(_block)?|Scan|Exscan|Neighbor_(allgatherv?|alltoall[vw]?))(_init)?|'
         'I(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce|allreduce|'
@@ -73,6 +74,11 @@ RULES = [
                              ('(MPI_Request)MPI_INT', 'REQUEST')])),
     ('Wait|Test', 'request', holding('MPI_Request', [('(MPI_Request)MPI_INT', 'REQUEST')])),
     ('Request_get_status|Grequest_complete', 'request', [('(MPI_Request)MPI_INT', 'REQUEST')]),
+    ('Pready.*', 'request', [('MPI_REQUEST_NULL', 'REQUEST'), ('(MPI_Request)MPI_INT', 'REQUEST')]),
+    ('Parrived', 'request', [('(MPI_Request)MPI_INT', 'REQUEST')]),
+    ('Pready.*|Parrived', 'partition|partition_low|partition_high', FREE),
+    ('Pready_list', 'length', [('-1', 'ARG')]),
+    ('Pready_list', 'array_of_partitions', NULL),
     (ANY, 'array_of_requests', [('(MPI_Request[]){ (MPI_Request)MPI_INT }', 'REQUEST')] + NULL),
     (ANY, 'array_of_indices', NULL),
     ('Mrecv|Imrecv', 'message',
@@ -148,7 +154,7 @@ RULES = [
      BAD_COMM + [('MPI_COMM_SELF', 'TOPOLOGY'), ('cart', 'TOPOLOGY')]),
     (NEIGHBOR, 'comm', BAD_COMM + [('MPI_COMM_SELF', 'TOPOLOGY')]),
     (ANY, 'comm|comm1|comm2|comm_old|local_comm|peer_comm', BAD_COMM),
-    (P2P, 'datatype|sendtype|recvtype', UNCOMMITTED),
+    (P2P + '|' + PART, 'datatype|sendtype|recvtype', UNCOMMITTED),
     ('Mrecv|Imrecv', 'datatype', UNCOMMITTED),
     (COLL + '|Reduce_local', 'datatype|sendtype|recvtype', UNCOMMITTED),
     (NEIGHBOR, 'sendtypes|recvtypes',
@@ -172,6 +178,11 @@ RULES = [
     ('(Comm|Type)_set_attr|Attr_put', 'attribute_val', FREE),
 
     # messages
+    (PART, 'partitions', [('-1', 'ARG')]),
+    (PART, 'count', [('-1', 'COUNT')]),
+    (PART, 'buf', [('NULL', 'BUFFER'), ('MPI_IN_PLACE', 'BUFFER')]),
+    (PART, 'dest|source', [('7', 'RANK'), ('-5', 'RANK'), ('MPI_ANY_SOURCE', 'RANK')]),
+    (PART, 'tag', [('-5', 'TAG'), ('MPI_ANY_TAG', 'TAG')]),
     (P2P, 'count|sendcount|recvcount', [('-1', 'COUNT')]),
     (P2P, 'buf|sendbuf|recvbuf', [('NULL', 'BUFFER'), ('MPI_IN_PLACE', 'BUFFER')]),
     (P2P, 'dest', [('7', 'RANK'), ('-5', 'RANK'), ('MPI_ANY_SOURCE', 'RANK')]),

@@ -100,6 +100,41 @@ static void end_victim(void)
 	kill(pid, SIGKILL);
 }
 
+/* ---- partitioned ----------------------------------------------------------------------------- */
+
+enum { UNMATCHED_SEND, UNMATCHED_RECV, MATCHED_RECV, PARTITIONED };
+static MPI_Request part[PARTITIONED];
+static char halves[PARTITIONED][2];
+
+static void start_partitioned(void)
+{
+	MPI_Psend_init(halves[0], 2, 1, MPI_CHAR, victim, 50, MPI_COMM_WORLD, MPI_INFO_NULL,
+		       &part[UNMATCHED_SEND]);
+	MPI_Precv_init(halves[1], 2, 1, MPI_CHAR, victim, 51, MPI_COMM_WORLD, MPI_INFO_NULL,
+		       &part[UNMATCHED_RECV]);
+	MPI_Precv_init(halves[2], 2, 1, MPI_CHAR, victim, 52, MPI_COMM_WORLD, MPI_INFO_NULL,
+		       &part[MATCHED_RECV]);
+	MPI_Startall(PARTITIONED, part);
+	MPI_Pready(0, part[UNMATCHED_SEND]);
+}
+
+/* Each ends, and so does each later start. */
+static void end_partitioned(void)
+{
+	static const char *const name[PARTITIONED] = { "a partitioned send",
+						       "a partitioned receive without a sender",
+						       "a partitioned receive" };
+	double start = now();
+
+	for (int i = 0; i < PARTITIONED; i++) {
+		result(name[i], MPI_Wait(&part[i], MPI_STATUS_IGNORE), MPI_ERR_PROC_ABORTED, start);
+		MPI_Start(&part[i]);
+		result("the same again", MPI_Wait(&part[i], MPI_STATUS_IGNORE),
+		       MPI_ERR_PROC_ABORTED, start);
+		result("and its end", MPI_Request_free(&part[i]), MPI_SUCCESS, start);
+	}
+}
+
 /* Operations that are under way when the victim dies. */
 static void before_and_during(void)
 {
@@ -116,6 +151,7 @@ static void before_and_during(void)
 	MPI_Irecv(data + LONG, 1, MPI_CHAR, MPI_ANY_SOURCE, 4, MPI_COMM_WORLD, &r[3]);
 	for (int i = 0; i < QUEUED; i++)
 		MPI_Isend(data, 1, MPI_CHAR, victim, 5, MPI_COMM_WORLD, &many[i]);
+	start_partitioned();
 	/* of what it sends, this is here */
 	MPI_Probe(victim, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	MPI_Probe(victim, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -151,6 +187,7 @@ static void before_and_during(void)
 	result("a long message it had sent",
 	       MPI_Recv(data, LONG, MPI_CHAR, victim, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
 	       MPI_ERR_PROC_ABORTED, now());
+	end_partitioned();
 }
 
 static void after(void)
@@ -192,6 +229,9 @@ static void die(void)
 	int value = 4711, pid = getpid();
 
 	for (int i = 0; i < victim; i++) {
+		MPI_Psend_init(halves[0], 2, 1, MPI_CHAR, i, 52, MPI_COMM_WORLD, MPI_INFO_NULL, &r);
+		MPI_Start(&r);
+		MPI_Pready(0, r);
 		MPI_Isend(&value, 1, MPI_INT, i, 8, MPI_COMM_WORLD, &r);
 		MPI_Isend(data, LONG, MPI_CHAR, i, 9, MPI_COMM_WORLD, &r);
 	}
