@@ -251,6 +251,13 @@ int PtlJobAbort(int code, const char *message);
 int PtlJobFence(void);
 
 /*
+ * Tell the launcher that this process needs it no more: PtlJobFence fails from now on, and the
+ * exit code of the process is no reason to end the job. Interfaces stay open. PtlFini does it by
+ * itself. PTL_OK, or PTL_FAIL: there is no launcher, or the ranks have not met yet.
+ */
+int PtlJobLeave(void);
+
+/*
  * Set *number to the index, from 0, of this process's program among those given to the
  * launcher. It is 0 without a launcher, and where the launcher does not tell. Returns PTL_OK,
  * PTL_FAIL if the job could not be joined or was left, or PTL_SEGV if `number` is NULL.

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "mpi_shim/core/topology.h"
+#include "mpi_shim/sessions/session.h"
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
@@ -87,6 +88,28 @@ int mpi_raise_on_file(MPI_File handle, const char *function, int code)
 	return mpi_raise_file(mpi_object_of(handle, MPI_KIND_FILE), function, code);
 }
 
+int mpi_raise_on_session(MPI_Session handle, const char *function, int code)
+{
+	struct mpi_session *session = mpi_object_of(handle, MPI_KIND_SESSION);
+
+	return session ? mpi_raise_session(session, function, code)
+		       : mpi_raise_on(MPI_COMM_NULL, function, code);
+}
+
+int mpi_raise_on_given(MPI_Errhandler given, const char *function, int code)
+{
+	struct mpi_errhandler *handler = mpi_object_of(given, MPI_KIND_ERRHANDLER);
+
+	if (!handler)
+		return mpi_raise_on(MPI_COMM_NULL, function, code);
+	mpi_object_keep(handler);
+	mpi_unlock_for_callback();
+	mpi_raise_given(handler, function, code);
+	mpi_lock_after_callback();
+	mpi_object_release(handler);
+	return mpi_raised(code);
+}
+
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why)
 {
 	int rc;
@@ -95,25 +118,6 @@ int mpi_not_built(MPI_Comm comm, const char *function, const char *why)
 		return mpi_not_running(function);
 	rc = mpi_fail(MPI_ERR_UNSUPPORTED_OPERATION, "not supported: %s", why);
 	return mpi_raise_on(comm, function, rc);
-}
-
-int mpi_not_built_any_time(MPI_Errhandler given, const char *function, const char *why)
-{
-	struct mpi_errhandler *handler;
-	int rc;
-
-	mpi_enter_any_time();
-	handler = mpi_object_of(given, MPI_KIND_ERRHANDLER);
-	rc = mpi_fail(MPI_ERR_UNSUPPORTED_OPERATION, "not supported: %s", why);
-	if (!handler)
-		return mpi_raise_any_time(function, rc);
-	mpi_object_keep(handler);
-	mpi_leave_any_time();
-	mpi_raise_given(handler, function, rc);
-	mpi_enter_any_time();
-	mpi_object_release(handler);
-	mpi_leave_any_time();
-	return rc;
 }
 
 int mpi_not_built_quietly(const char *function, const char *why)

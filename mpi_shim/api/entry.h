@@ -67,13 +67,12 @@ int mpi_raise_on_win(MPI_Win handle, const char *function, int code) __attribute
 
 /* The same for files; the handler of MPI_FILE_NULL serves where there is none. */
 int mpi_raise_on_file(MPI_File handle, const char *function, int code) __attribute__((cold));
+/* The same for sessions, and for calls that are given the error handler of what they make. */
+int mpi_raise_on_session(MPI_Session handle, const char *function, int code) __attribute__((cold));
+int mpi_raise_on_given(MPI_Errhandler given, const char *function, int code) __attribute__((cold));
 
 /* Return the error of an MPI function that is not built. `why` ends the sentence of the message. */
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why) __attribute__((cold));
-/* The same for functions that may be called at any time. `given` is the error handler that they
- * are called with, or MPI_ERRHANDLER_NULL. */
-int mpi_not_built_any_time(MPI_Errhandler given, const char *function, const char *why)
-	__attribute__((cold));
 /* The same for functions on files, which return errors by default. */
 int mpi_not_built_quietly(const char *function, const char *why) __attribute__((cold));
 

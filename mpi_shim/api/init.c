@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Init to MPI_Finalize, and queries about them. These entry points are written by hand,
- * because their state checks differ from those of the others.
+ * MPI_Init to MPI_Finalize, MPI_Session_init, and queries about them. These entry points are
+ * written by hand, because their state checks differ from those of the others.
  */
 #include <stdio.h>
 
 #include "mpi_shim/api/entry.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/api/startup.h"
+#include "mpi_shim/sessions/session.h"
 #include "mpi_shim/api/weak.h"
 
-static int phase(void)
+/* Of the world model: enum mpi_phase. */
+static int model(void)
 {
-	return atomic_load(&mpi_world.phase);
+	return atomic_load(&mpi_world.model);
 }
 
 /* The level for a required one: the next higher one, or the highest if there is none. */
@@ -35,12 +37,12 @@ static int start_mpi(const char *function, int level)
 	char line[MPI_MAX_ERROR_STRING + 64];
 	int rc;
 
-	if (phase() == MPI_PHASE_RUNNING) {
+	if (model() == MPI_PHASE_RUNNING) {
 		mpi_lock();
 		rc = mpi_fail(MPI_ERR_OTHER, "MPI is initialized already");
 		return mpi_raise(NULL, function, rc);
 	}
-	if (phase() == MPI_PHASE_AFTER)
+	if (model() == MPI_PHASE_AFTER)
 		rc = mpi_fail(MPI_ERR_OTHER, "MPI was finalized and cannot be started again");
 	else
 		rc = mpi_world_init(level);
@@ -88,16 +90,82 @@ int PMPI_Finalize(void)
 	char line[MPI_MAX_ERROR_STRING + 64];
 	int rc;
 
-	if (!mpi_enter())
+	if (model() != MPI_PHASE_RUNNING || !mpi_enter())
 		return mpi_not_running("MPI_Finalize");
 	rc = delete_attributes();
 	if (rc != MPI_SUCCESS)
 		return mpi_raise(&mpi_comm_self, "MPI_Finalize", rc);
 	if (mpi_world_fini() == MPI_SUCCESS)
 		return MPI_SUCCESS;
-	/* communicators and their error handlers are gone */
+	/* the predefined communicators and their error handlers are gone */
 	snprintf(line, sizeof(line), "MPI_Finalize: %s", mpi_fail_text());
 	mpi_abort_job(1, line);
+}
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+/* The arguments of MPI_Session_init. The handler is referenced. */
+struct request_of_session {
+	struct mpi_info *info;
+	struct mpi_errhandler *handler;
+};
+
+static int check_session_init(MPI_Info info, MPI_Errhandler errhandler, const MPI_Session *session,
+			      struct request_of_session *of)
+{
+	int rc = mpi_in(MPI_KIND_ERRHANDLER, errhandler, &of->handler, "errhandler");
+
+	if (rc)
+		return rc;
+	mpi_object_keep(of->handler);
+	if (of->handler->serves != MPI_SERVES_ANY && of->handler->serves != MPI_SERVES_SESSION)
+		return mpi_fail(MPI_ERR_ARG, "the error handler was not created by "
+					     "MPI_Session_create_errhandler");
+	rc = mpi_in_or_null(MPI_KIND_INFO, info, MPI_INFO_NULL, &of->info, "info");
+	return rc ? rc : mpi_check_null(session, "session");
+}
+
+static int open_session(const struct request_of_session *of, MPI_Session *session)
+{
+	struct mpi_session *made;
+	int rc = mpi_session_open();
+
+	if (rc)
+		return rc;
+	mpi_lock();
+	rc = mpi_session_make(of->info, of->handler, &made);
+	if (rc)
+		mpi_world_close(&mpi_world.sessions);
+	else
+		*session = mpi_handle_of(made);
+	mpi_unlock();
+	return rc;
+}
+
+static void drop_handler(struct mpi_errhandler *handler)
+{
+	mpi_enter_any_time();
+	mpi_object_release(handler);
+	mpi_leave_any_time();
+}
+
+MPI_WEAK(MPI_Session_init);
+int PMPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session *session)
+{
+	struct request_of_session of = { 0 };
+	int rc;
+
+	mpi_enter_any_time();
+	rc = check_session_init(info, errhandler, session, &of);
+	if (!of.handler)
+		return mpi_raise_any_time("MPI_Session_init", rc);
+	mpi_leave_any_time();
+	if (!rc)
+		rc = open_session(&of, session);
+	if (rc)
+		mpi_raise_given(of.handler, "MPI_Session_init", rc);
+	drop_handler(of.handler);
+	return rc;
 }
 
 /* ---- queries that may be made at any time ---------------------------------------------------- */
@@ -115,13 +183,13 @@ static int answer_query(const char *function, int *result, int value)
 MPI_WEAK(MPI_Initialized);
 int PMPI_Initialized(int *flag)
 {
-	return answer_query("MPI_Initialized", flag, phase() != MPI_PHASE_BEFORE);
+	return answer_query("MPI_Initialized", flag, model() != MPI_PHASE_BEFORE);
 }
 
 MPI_WEAK(MPI_Finalized);
 int PMPI_Finalized(int *flag)
 {
-	return answer_query("MPI_Finalized", flag, phase() == MPI_PHASE_AFTER);
+	return answer_query("MPI_Finalized", flag, model() == MPI_PHASE_AFTER);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -129,7 +197,7 @@ int PMPI_Finalized(int *flag)
 MPI_WEAK(MPI_Query_thread);
 int PMPI_Query_thread(int *provided)
 {
-	if (phase() != MPI_PHASE_RUNNING)
+	if (model() != MPI_PHASE_RUNNING)
 		return mpi_not_running("MPI_Query_thread");
 	return answer_query("MPI_Query_thread", provided, mpi_world.level);
 }
@@ -137,7 +205,7 @@ int PMPI_Query_thread(int *provided)
 MPI_WEAK(MPI_Is_thread_main);
 int PMPI_Is_thread_main(int *flag)
 {
-	if (phase() != MPI_PHASE_RUNNING)
+	if (model() != MPI_PHASE_RUNNING)
 		return mpi_not_running("MPI_Is_thread_main");
 	return answer_query("MPI_Is_thread_main", flag,
 			    pthread_equal(pthread_self(), mpi_world.main_thread) != 0);

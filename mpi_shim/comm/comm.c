@@ -36,6 +36,7 @@ struct mpi_comm *mpi_comm_make(uint32_t context, struct mpi_group *local, struct
 	comm->counted = comm->others;
 	if (comm->others)
 		mpi_others_count(comm, 1);
+	comm->session = parent ? parent->session : 0;
 	comm->handler = mpi_object_keep(parent ? parent->handler : mpi_comm_world.handler);
 	return comm;
 }
@@ -79,16 +80,25 @@ int mpi_comm_remote_size(struct mpi_comm *comm, int *size)
 	return err;
 }
 
+static int export_group(const struct mpi_comm *comm, struct mpi_group *from, struct mpi_group **out)
+{
+	int err = mpi_group_export(from, out);
+
+	if (err == MPI_SUCCESS && *out != &mpi_group_empty)
+		(*out)->session = comm->session;
+	return err;
+}
+
 int mpi_comm_group(struct mpi_comm *comm, struct mpi_group **group)
 {
-	return mpi_group_export(comm->local, group);
+	return export_group(comm, comm->local, group);
 }
 
 int mpi_comm_remote_group(struct mpi_comm *comm, struct mpi_group **group)
 {
 	int err = check_inter(comm);
 
-	return err == MPI_SUCCESS ? mpi_group_export(comm->remote, group) : err;
+	return err == MPI_SUCCESS ? export_group(comm, comm->remote, group) : err;
 }
 
 int mpi_comm_compare(struct mpi_comm *a, struct mpi_comm *b, int *result)

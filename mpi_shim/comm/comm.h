@@ -20,7 +20,8 @@
 #define MPI_TAG_COMM_DUP_INTER 0x40000000 /* between the sides of an intercommunicator */
 #define MPI_TAG_COMM_IDUP      0x41000000 /* + number of the MPI_Comm_idup, 24 bits */
 /* 0x42000000: offers of partitioned sends (pt2pt/partitioned_match.c) */
-#define MPI_TAG_COMM_BRIDGE 0x60000000 /* MPI_Intercomm_create; + the user's tag, 29 bits */
+#define MPI_TAG_COMM_FROM_GROUP 0x50000000 /* in mpi_comm_job; + a hash, 28 bits */
+#define MPI_TAG_COMM_BRIDGE     0x60000000 /* MPI_Intercomm_create; + the user's tag, 29 bits */
 
 /* For MPI_Comm_create_group: each user tag has a tag of its own. */
 static inline int mpi_tag_comm_group(int tag)

@@ -12,13 +12,15 @@
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/world.h"
 
-/* Make the group of the first n of `world`, which it takes over. */
-static int finish_group(int n, int *world, struct mpi_group **out)
+/* Make the group of the first n of `world`, which it takes over. It is of the session of `from`. */
+static int finish_group(const struct mpi_group *from, int n, int *world, struct mpi_group **out)
 {
 	struct mpi_group *g = mpi_group_make(n, world);
 
 	if (!g)
 		return mpi_fail_memory("a group");
+	if (g != &mpi_group_empty)
+		g->session = from->session;
 	*out = g;
 	return MPI_SUCCESS;
 }
@@ -55,7 +57,7 @@ static int combine_groups(struct mpi_group *a, struct mpi_group *b, bool member,
 	}
 	n = filter(a, inverse, member, world);
 	free(inverse);
-	return finish_group(n, world, out);
+	return finish_group(a, n, world, out);
 }
 
 int mpi_group_intersection(struct mpi_group *a, struct mpi_group *b, struct mpi_group **out)
@@ -82,7 +84,7 @@ int mpi_group_union(struct mpi_group *a, struct mpi_group *b, struct mpi_group *
 	int n = a->size + filter(b, inverse, false, world + a->size);
 
 	free(inverse);
-	return finish_group(n, world, out);
+	return finish_group(a, n, world, out);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -186,7 +188,7 @@ static int group_of_part(struct part *p, struct mpi_group **out)
 	for (int i = 0; i < p->n; i++)
 		world[i] = mpi_group_world(p->from, world[i]);
 	free(p->named);
-	return finish_group(p->n, world, out);
+	return finish_group(p->from, p->n, world, out);
 }
 
 static int take_others(struct part *p, struct mpi_group **out)
@@ -198,7 +200,7 @@ static int take_others(struct part *p, struct mpi_group **out)
 		if (!p->named[i])
 			world[n++] = mpi_group_world(p->from, i);
 	free(p->named);
-	return finish_group(n, world, out);
+	return finish_group(p->from, n, world, out);
 }
 
 int mpi_group_incl(struct mpi_group *g, int n, const int ranks[], struct mpi_group **out)

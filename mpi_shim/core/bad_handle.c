@@ -26,6 +26,7 @@ static const struct {
 	[MPI_KIND_MESSAGE] = { "message", MPI_ERR_REQUEST, (uintptr_t)MPI_MESSAGE_NULL },
 	[MPI_KIND_WIN] = { "window", MPI_ERR_WIN, (uintptr_t)MPI_WIN_NULL },
 	[MPI_KIND_FILE] = { "file", MPI_ERR_FILE, (uintptr_t)MPI_FILE_NULL },
+	[MPI_KIND_SESSION] = { "session", MPI_ERR_SESSION, (uintptr_t)MPI_SESSION_NULL },
 };
 
 int mpi_bad_handle(enum mpi_kind kind, const void *handle, const char *name)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Error handler objects, and the handlers of communicators; win_attr.c has those of windows.
- * Handlers for files and sessions can be made, so that programs which make them at start run.
- * There is nothing to attach them to.
+ * Error handler objects, and the handlers of communicators; win_attr.c has those of windows,
+ * session.c those of sessions. Handlers for files can be made, so that programs which make them
+ * at start run. There is nothing to attach them to.
  */
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"

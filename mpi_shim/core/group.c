@@ -50,6 +50,7 @@ int mpi_group_export(struct mpi_group *g, struct mpi_group **out)
 	twin->rank = g->rank;
 	twin->world = g->world;
 	twin->others = g->others;
+	twin->session = g->session;
 	twin->owner = mpi_object_keep(g->owner ? g->owner : g);
 	*out = twin;
 	return MPI_SUCCESS;

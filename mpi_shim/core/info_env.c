@@ -79,7 +79,7 @@ static int put_system(struct mpi_info *info)
 	return err;
 }
 
-static const char *level_name(int level)
+const char *mpi_level_name(int level)
 {
 	switch (level) {
 	case MPI_THREAD_SINGLE:
@@ -106,7 +106,7 @@ static int put_job(struct mpi_info *info)
 	if (err == MPI_SUCCESS)
 		err = mpi_info_put(info, "soft", n);
 	if (err == MPI_SUCCESS)
-		err = mpi_info_put(info, "thread_level", level_name(mpi_world.level));
+		err = mpi_info_put(info, "thread_level", mpi_level_name(mpi_world.level));
 	return err;
 }
 

@@ -28,6 +28,7 @@ struct mpi_group {
 	bool others;             /* some members are processes of other jobs */
 	int *world;              /* number (process.h) by rank in the group; NULL: identity */
 	struct mpi_group *owner; /* owner of `world`, referenced; NULL: this group */
+	uint32_t session;        /* handle of the session it is from; 0: none */
 };
 
 extern struct mpi_group mpi_group_empty;
@@ -133,7 +134,8 @@ struct mpi_comm {
 	struct mpi_errhandler *handler;
 	struct mpi_attr *attrs;
 	struct mpi_topology *topology;
-	struct mpi_buffer *buffer; /* for buffered sends; NULL: the process's */
+	struct mpi_buffer *buffer; /* for buffered sends; NULL: the session's or the process's */
+	uint32_t session;          /* handle of the session it is from; 0: the world model */
 	struct mpi_info *info;     /* hints in force; NULL: none */
 	uint32_t idups;            /* MPI_Comm_idup calls so far, the same on all ranks */
 	uint32_t schedules; /* collectives so far, except blocking ones, the same on all ranks */
@@ -144,6 +146,9 @@ struct mpi_comm {
 };
 
 extern struct mpi_comm mpi_comm_world, mpi_comm_self;
+/* All processes of the job, for the library's own messages: it has no handle. On the collective
+ * context of MPI_COMM_WORLD, with tags of its own (comm/comm.h). */
+extern struct mpi_comm mpi_comm_job;
 
 /* Returns the world rank of a rank that can be sent to. */
 static inline int mpi_comm_peer(const struct mpi_comm *c, int rank)
@@ -155,9 +160,24 @@ static inline int mpi_comm_peer(const struct mpi_comm *c, int rank)
  * Called once, before the first communicator. */
 void mpi_comm_at_end(void (*end)(struct mpi_comm *comm));
 
-/* Make and end the predefined communicators, groups, error handlers and keyvals, before and
- * after everything else. mpi_objects_init needs rank, size and level of mpi_world. */
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+struct mpi_session {
+	struct mpi_obj obj;
+	int level; /* of threads */
+	struct mpi_errhandler *handler;
+	struct mpi_buffer *buffer; /* for buffered sends; NULL: none is attached */
+};
+
+/* ---- the library ----------------------------------------------------------------------------- */
+
+/* Make and end the groups, the context numbers, the keyvals and mpi_comm_job, before and after
+ * everything else. mpi_objects_init needs rank and size of mpi_world. */
 int mpi_objects_init(void);
 void mpi_objects_fini(void);
+/* Make and end the predefined communicators and MPI_INFO_ENV, which are there from MPI_Init to
+ * MPI_Finalize. Need the level of mpi_world. */
+int mpi_world_objects_init(void);
+void mpi_world_objects_fini(void);
 
 #endif

@@ -16,7 +16,7 @@
 #include "mpi_shim/core/topology.h"
 #include "mpi_shim/core/world.h"
 
-struct mpi_comm mpi_comm_world, mpi_comm_self;
+struct mpi_comm mpi_comm_world, mpi_comm_self, mpi_comm_job;
 
 static uint32_t number_of_handle(const void *handle)
 {
@@ -83,13 +83,14 @@ __attribute__((constructor(200))) static void set_up_pools(void)
 	mpi_group_empty.rank = MPI_UNDEFINED;
 }
 
-static int predefine_comm(struct mpi_comm *comm, MPI_Comm handle, const char *name,
-			  uint32_t context, struct mpi_group *group)
+static int make_comm(struct mpi_comm *comm, const char *name, uint32_t context,
+		     struct mpi_group *group)
 {
 	if (!group)
 		return mpi_fail_memory("the predefined communicators");
 	memset(comm, 0, sizeof(*comm));
-	mpi_object_predefine(comm, MPI_KIND_COMM, number_of_handle(handle));
+	comm->obj.kind = MPI_KIND_COMM;
+	comm->obj.refs = 1;
 	comm->context = context;
 	comm->local = group;
 	comm->remote = mpi_object_keep(group);
@@ -118,17 +119,24 @@ static struct mpi_group *myself(void)
 
 int mpi_objects_init(void)
 {
-	int err;
-
 	mpi_contexts_init();
-	err = predefine_comm(&mpi_comm_world, MPI_COMM_WORLD, "MPI_COMM_WORLD", MPI_CONTEXT_WORLD,
-			     first_ones(mpi_world.size));
+	return make_comm(&mpi_comm_job, "the job", MPI_CONTEXT_WORLD, first_ones(mpi_world.size));
+}
+
+int mpi_world_objects_init(void)
+{
+	int err = make_comm(&mpi_comm_world, "MPI_COMM_WORLD", MPI_CONTEXT_WORLD,
+			    first_ones(mpi_world.size));
+
 	if (err == MPI_SUCCESS)
-		err = predefine_comm(&mpi_comm_self, MPI_COMM_SELF, "MPI_COMM_SELF",
-				     MPI_CONTEXT_SELF, myself());
+		err = make_comm(&mpi_comm_self, "MPI_COMM_SELF", MPI_CONTEXT_SELF, myself());
 	if (err == MPI_SUCCESS)
 		err = mpi_info_env_fill(0, NULL, &mpi_info_env);
-	return err;
+	if (err != MPI_SUCCESS)
+		return err;
+	mpi_object_predefine(&mpi_comm_world, MPI_KIND_COMM, number_of_handle(MPI_COMM_WORLD));
+	mpi_object_predefine(&mpi_comm_self, MPI_KIND_COMM, number_of_handle(MPI_COMM_SELF));
+	return MPI_SUCCESS;
 }
 
 static void end_predefined(struct mpi_comm *comm)
@@ -145,10 +153,17 @@ static void end_predefined(struct mpi_comm *comm)
 	comm->info = NULL;
 }
 
-void mpi_objects_fini(void)
+void mpi_world_objects_fini(void)
 {
+	mpi_predefined[number_of_handle(MPI_COMM_SELF)] = NULL;
+	mpi_predefined[number_of_handle(MPI_COMM_WORLD)] = NULL;
 	end_predefined(&mpi_comm_self);
 	end_predefined(&mpi_comm_world);
 	mpi_info_clear(&mpi_info_env);
+}
+
+void mpi_objects_fini(void)
+{
+	end_predefined(&mpi_comm_job);
 	mpi_keyvals_fini();
 }

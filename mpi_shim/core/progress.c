@@ -107,9 +107,15 @@ int mpi_progress_init(const struct mpi_progress_hooks *hooks)
 
 	hook = *hooks;
 	mpi_queues.neqs = 0;
-	glance = mpi_world.threaded ? PTL_TIME_LOOK : 0;
 	err = add_eq(EQ_FIRST);
-	return err || !mpi_world.threaded ? err : make_wake();
+	return err || !mpi_world.threaded ? err : mpi_progress_use_threads();
+}
+
+int mpi_progress_use_threads(void)
+{
+	glance = PTL_TIME_LOOK;
+	mpi_progress_mode_changed();
+	return make_wake();
 }
 
 void mpi_progress_add_queue(ptl_handle_eq_t eq, void (*event)(const ptl_event_t *ev))
@@ -306,7 +312,8 @@ static int64_t checked_ms;
 void mpi_check_peers(void)
 {
 	checked_ms = mpi_now_ms();
-	hook.check();
+	if (atomic_load_explicit(&mpi_world.connected, memory_order_relaxed))
+		hook.check();
 }
 
 void mpi_check_peers_now_and_then(void)
@@ -324,12 +331,29 @@ static void wait_for_the_other(void)
 	idle--;
 }
 
+/* In a session that has not communicated yet, only other threads and hooks can end something. */
+static bool progress_alone(bool block)
+{
+	const struct timespec a_moment = { .tv_nsec = 100000 };
+	bool any = mpi_hooks_progress();
+
+	if (any || !block)
+		return any;
+	mpi_unlock();
+	nanosleep(&a_moment, NULL);
+	mpi_lock();
+	return false;
+}
+
 static bool progress_threaded(bool block, const struct mpi_request *until)
 {
 	ptl_handle_eq_t h[MOST_QUEUES + 1];
 	ptl_event_t ev;
-	int n = in_use(h), which = -1;
+	int n, which = -1;
 
+	if (__builtin_expect(!atomic_load_explicit(&mpi_world.connected, memory_order_acquire), 0))
+		return progress_alone(block);
+	n = in_use(h);
 	if (sweep(h, n, 0))
 		return true;
 	if (!block)

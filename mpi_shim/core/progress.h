@@ -45,6 +45,8 @@ int mpi_progress_init(const struct mpi_progress_hooks *hooks);
 void mpi_progress_rehook(const struct mpi_progress_hooks *hooks);
 /* To be called when mpi_events_watched has changed (events.h). */
 void mpi_progress_mode_changed(void);
+/* From now on mpi_world.threaded is set. No thread is in the library. */
+int mpi_progress_use_threads(void);
 
 /* Adds a queue, whose events go to `event`; two at most. */
 void mpi_progress_add_queue(ptl_handle_eq_t eq, void (*event)(const ptl_event_t *ev));

@@ -13,6 +13,33 @@
 
 struct mpi_world mpi_world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+static void set_phase(void)
+{
+	const int model = atomic_load(&mpi_world.model);
+
+	atomic_store(&mpi_world.phase, mpi_world.sessions ? MPI_PHASE_RUNNING : model);
+}
+
+void mpi_world_open(int *sessions)
+{
+	if (sessions)
+		++*sessions;
+	else
+		atomic_store(&mpi_world.model, MPI_PHASE_RUNNING);
+	set_phase();
+}
+
+void mpi_world_close(int *sessions)
+{
+	if (sessions)
+		--*sessions;
+	else
+		atomic_store(&mpi_world.model, MPI_PHASE_AFTER);
+	if (!mpi_world.sessions && atomic_load(&mpi_world.model) != MPI_PHASE_RUNNING)
+		mpi_world.all_closed();
+	set_phase();
+}
+
 void mpi_unlock_and_yield(void)
 {
 	mpi_world.yield_due = false;

@@ -45,10 +45,25 @@ enum mpi_count {
 
 enum mpi_phase { MPI_PHASE_BEFORE, MPI_PHASE_RUNNING, MPI_PHASE_AFTER };
 
+/*
+ * MPI_Init and sessions open the library, any number of times, beside and after each other. The
+ * first one starts what is local, and what needs no other process. Portals is opened, and the
+ * others are met, when the first is to communicate: connect. That is once in a process, as all
+ * processes of the job do it together. So Portals stays open until the process ends, and a
+ * session after MPI_Finalize finds it open.
+ */
 struct mpi_world {
-	_Atomic int phase; /* enum mpi_phase */
-	bool threaded;     /* MPI_THREAD_MULTIPLE: entry points lock */
-	int level;         /* what MPI_Init_thread provided */
+	_Atomic int phase; /* enum mpi_phase: RUNNING while anything is open */
+	_Atomic int model; /* enum mpi_phase: BEFORE MPI_Init, AFTER MPI_Finalize */
+	int sessions;      /* that are open */
+	_Atomic bool connected;
+	/* Opens Portals, if it is not yet, and waits until all processes of the job do. Releases
+	 * the lock meanwhile. MPI_SUCCESS or mpi_fail(...). */
+	int (*connect)(void);
+	/* Nothing is open any more. */
+	void (*all_closed)(void);
+	bool threaded; /* MPI_THREAD_MULTIPLE, or sessions: entry points lock */
+	int level;     /* what MPI_Init_thread provided */
 	int rank, size;
 	int processes; /* known to this one: the ranks, and those of other jobs (process.h) */
 	uint32_t jid;  /* the job's Portals id */
@@ -91,6 +106,11 @@ static inline void mpi_lock_after_callback(void)
 {
 	mpi_lock();
 }
+
+/* Count what is open: a session or, `sessions` NULL, the world model. The lock is held. The last
+ * one that closes calls all_closed. */
+void mpi_world_open(int *sessions);
+void mpi_world_close(int *sessions);
 
 /* Returns which of the launcher's programs this process runs; 0 if unknown. Asks Portals the
  * first time. */

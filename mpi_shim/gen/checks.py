@@ -38,7 +38,7 @@ ROWS = [
     (PART, ANY, 'dest|source', 'mpi_check_dest({comm}, {v}, {n})'),
     (PART, ANY, 'partitions|length', NOT_NEGATIVE % 'ARG'),
     (ANY, ANY, 'tag|sendtag', 'mpi_check_tag({v}, {n})'),
-    (ANY, 'Comm_attach_buffer|Buffer_attach', 'size', NOT_NEGATIVE % 'ARG'),
+    (ANY, '(Comm|Session)_attach_buffer|Buffer_attach', 'size', NOT_NEGATIVE % 'ARG'),
 
     # one-sided; of what is fetched with an operation, whether the origin matters is for the operation to say
     (RMA, 'R?[Gg]et_accumulate|Fetch_and_op', 'origin_addr', ''),
@@ -57,6 +57,9 @@ ROWS = [
     (FILES, 'File_.*(read|write).*', 'datatype', COMMITTED),
     (FILES, '.*_at(_.*)?', 'offset', NOT_NEGATIVE % 'ARG'),
     (FILES, 'File_(set_size|preallocate)', 'size', NOT_NEGATIVE % 'ARG'),
+    # sessions
+    ('sessions', 'Session_get_nth_pset', 'pset_name|n', ''),
+    ('sessions', 'Intercomm_create_from_groups', '.*leader', ''),
 
     # memory
     ('the environment', 'Alloc_mem', 'size', NOT_NEGATIVE % 'ARG'),

@@ -43,6 +43,9 @@ SAME_AS = {
 # Checks of the elements of an array, in its wide form.
 OF_ELEMENTS = re.compile(r'mpi_check_(lengths|types)\(')
 
+# Their errors go to the error handler of what they were to make.
+GIVES_HANDLER = re.compile('MPI_Comm_create_from_group|MPI_Intercomm_create_from_groups')
+
 HEAD = '''\
 /* Written by mpi_shim/gen/entries.py from include/mpi_abi/mpi.h. */
 /* NOLINTBEGIN */
@@ -63,6 +66,7 @@ KINDS = {
     'struct mpi_message *': 'MPI_KIND_MESSAGE',
     'struct mpi_win *': 'MPI_KIND_WIN',
     'struct mpi_file *': 'MPI_KIND_FILE',
+    'struct mpi_session *': 'MPI_KIND_SESSION',
 }
 NULLS = {
     'struct mpi_comm *': 'MPI_COMM_NULL',
@@ -74,6 +78,7 @@ NULLS = {
     'struct mpi_message *': 'MPI_MESSAGE_NULL',
     'struct mpi_win *': 'MPI_WIN_NULL',
     'struct mpi_file *': 'MPI_FILE_NULL',
+    'struct mpi_session *': 'MPI_SESSION_NULL',
     'struct mpi_request *': 'MPI_REQUEST_NULL',
 }
 
@@ -112,6 +117,8 @@ class Entry:
         self.win = next((a for a in self.inner if a.how in ('in', 'null') and
                          a.type == 'struct mpi_win *'), None)
         self.on_file = f.section.startswith('files: ') or any(a.type == 'MPI_File' for a in f.args)
+        self.session = next((a for a in self.inner if a.how == 'in' and
+                             a.type == 'struct mpi_session *'), None)
         self.on = self.errors_go_to()
 
     # ---- parts of entry points ----
@@ -270,30 +277,36 @@ class Entry:
         return [passed[a.name] for a in self.inner]
 
     def errors_go_to(self):
-        """The communicator, window or file whose error handler runs, as a handle. A request that failed
-        knows its own, see mpi_fail_on. Without a file it is that of the null file."""
+        """The communicator, window, file or session whose error handler runs, as a handle. A request that
+        failed knows its own, see mpi_fail_on. Without a file it is that of the null file."""
         if self.on_file:
             file = next((a for a in self.f.args if a.type == 'MPI_File'), None)
             if file:
                 return file.name
             return 'fh ? *fh : MPI_FILE_NULL' if self.f.name == 'MPI_File_close' else 'MPI_FILE_NULL'
-        if self.comm or self.win:
-            return (self.comm or self.win).name
+        if self.comm or self.win or self.session:
+            return (self.comm or self.win or self.session).name
+        if GIVES_HANDLER.fullmatch(self.f.name):
+            return 'errhandler'
         for a in self.f.args:
-            if a.type in ('MPI_Comm *', 'MPI_Win *') and self.inner[0].how == 'inout':
+            if a.type in ('MPI_Comm *', 'MPI_Win *', 'MPI_Session *') and self.inner[0].how == 'inout':
                 return f'{a.name} ? *{a.name} : {a.type[:-2].upper()}_NULL'
         return 'MPI_COMM_NULL'
 
-    def raises_on_window(self):
-        return not self.comm and (self.win or 'MPI_WIN_NULL' in self.on)
+    def raised_on(self):
+        """What the function that raises the error ends in."""
+        if self.on_file:
+            return '_file'
+        if not self.comm and (self.win or 'MPI_WIN_NULL' in self.on):
+            return '_win'
+        if self.session or 'MPI_SESSION_NULL' in self.on:
+            return '_session'
+        return '_given' if self.on == 'errhandler' else ''
 
     def text(self):
         passed = self.build()
         leave = 'mpi_leave()'
-        raise_on = 'mpi_raise_on_win' if self.raises_on_window() else 'mpi_raise_on'
-        if self.on_file:
-            raise_on = 'mpi_raise_on_file'
-        fail = f'{raise_on}({self.on}, "{self.f.name}", rc)'
+        fail = f'mpi_raise_on{self.raised_on()}({self.on}, "{self.f.name}", rc)'
         if self.any_time:
             leave, fail = 'mpi_leave_any_time()', f'mpi_raise_any_time("{self.f.name}", rc)'
         lines = [protos.wrap(self.f.declare('P' + self.f.name)), '{']
@@ -325,12 +338,7 @@ class Entry:
 def not_built_entry(f, why):
     comm = next((a.name for a in f.args if a.type == 'MPI_Comm'), 'MPI_COMM_NULL')
     call = f'mpi_not_built({comm}, "{f.name}", "{why}")'
-    if not_built.any_time(f.name):
-        given = next((a.name for a in f.args if a.type == 'MPI_Errhandler'), 'MPI_ERRHANDLER_NULL')
-        if 'set_errhandler' in f.name:
-            given = 'MPI_ERRHANDLER_NULL'
-        call = f'mpi_not_built_any_time({given}, "{f.name}", "{why}")'
-    elif f.section.startswith('files') or f.name.startswith('MPI_File_'):
+    if f.section.startswith('files') or f.name.startswith('MPI_File_'):
         call = f'mpi_not_built_quietly("{f.name}", "{why}")'
     return f'{protos.wrap(f.declare("P" + f.name))}\n{{\n\treturn {call};\n}}'
 

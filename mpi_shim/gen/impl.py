@@ -33,6 +33,7 @@ struct mpi_info;
 struct mpi_message;
 struct mpi_win;
 struct mpi_file;
+struct mpi_session;
 '''
 
 

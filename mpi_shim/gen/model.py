@@ -13,7 +13,7 @@ import protos
 
 # MPI functions that are written by hand, whole: no internal function, no generated entry point.
 BY_HAND = re.compile(r'''MPI_(?:
-    Init | Init_thread | Initialized | Finalize | Finalized | Query_thread | Is_thread_main |
+    Init | Init_thread | Session_init | Initialized | Finalize | Finalized | Query_thread | Is_thread_main |
     Get_version | Get_library_version | Wtime | Wtick | Pcontrol | Abi_.* |
     Aint_add | Aint_diff | \w+_toint | \w+_fromint |
     Status_[gs]et_(?:source|tag|error) |
@@ -34,6 +34,7 @@ OBJECTS = {
     'MPI_Message': 'struct mpi_message *',
     'MPI_Win': 'struct mpi_win *',
     'MPI_File': 'struct mpi_file *',
+    'MPI_Session': 'struct mpi_session *',
 }
 
 # Requests stay handles in the functions that wait for, start, cancel or free them: many at once, and
@@ -43,7 +44,7 @@ RAW_REQUESTS = re.compile(r'''MPI_(?:
 )''', re.VERBOSE)
 
 # Handles that are read, then replaced: the object on entry, NULL (the null handle) on return.
-INOUT = re.compile(r'MPI_(?:\w+_free|Comm_disconnect|Type_commit|Mrecv|Imrecv|File_close)')
+INOUT = re.compile(r'MPI_(?:\w+_free|Comm_disconnect|Session_finalize|Type_commit|Mrecv|Imrecv|File_close)')
 
 # The null handles have names (MPI-4.1, B.1.2).
 NAME_OF_NULL = re.compile(r'MPI_(?:Comm|Type|Win)_get_name')

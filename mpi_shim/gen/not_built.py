@@ -8,19 +8,7 @@ takes its line out.
 import re
 
 NOT_BUILT = [
-    (r'MPI_Session_(?!create_errhandler)\w+|MPI_Group_from_session_pset|MPI_Comm_create_from_group|'
-     r'MPI_Intercomm_create_from_groups', 'sessions'),
 ]
-
-
-# Sessions are begun and used without MPI_Init (MPI-4 §11.3): programs ask for them to see whether
-# there are any.
-ANY_TIME = 'sessions'
-
-
-def any_time(name):
-    """Whether the function `name` may be called before MPI_Init."""
-    return why(name) == ANY_TIME
 
 
 def why(name):

@@ -136,9 +136,21 @@ static struct segment *find_buffer_room(struct mpi_buffer *b, size_t bytes)
 	return s;
 }
 
+/* The buffer of the communicator, else of its session, else of the process (MPI-4.1 §3.6). */
+static struct mpi_buffer *buffer_for(const struct mpi_comm *comm)
+{
+	const struct mpi_session *session = NULL;
+
+	if (comm->session)
+		session = mpi_object_of((void *)(uintptr_t)comm->session, MPI_KIND_SESSION);
+	if (comm->buffer)
+		return comm->buffer;
+	return session ? session->buffer : of_process;
+}
+
 int mpi_buffered_launch(struct mpi_request *r)
 {
-	struct mpi_buffer *b = r->comm->buffer ? r->comm->buffer : of_process;
+	struct mpi_buffer *b = buffer_for(r->comm);
 	struct mpi_request *own;
 	struct segment *s;
 	int err;
@@ -277,11 +289,36 @@ int mpi_comm_iflush_buffer(struct mpi_comm *comm, struct mpi_request **request)
 	return iflush(comm->buffer, request);
 }
 
+int mpi_session_attach_buffer(struct mpi_session *session, void *buffer, MPI_Count size)
+{
+	return attach_buffer(&session->buffer, buffer, size);
+}
+
+int mpi_session_detach_buffer(struct mpi_session *session, void *buffer_addr, MPI_Count *size)
+{
+	return detach_buffer(&session->buffer, buffer_addr, size);
+}
+
+int mpi_session_flush_buffer(struct mpi_session *session)
+{
+	return flush_buffer(session->buffer);
+}
+
+int mpi_session_iflush_buffer(struct mpi_session *session, struct mpi_request **request)
+{
+	return iflush(session->buffer, request);
+}
+
+void mpi_buffered_end(struct mpi_buffer **at)
+{
+	if (!*at)
+		return;
+	flush_buffer(*at);
+	free(*at);
+	*at = NULL;
+}
+
 void mpi_buffered_fini(void)
 {
-	if (!of_process)
-		return;
-	flush_buffer(of_process);
-	free(of_process);
-	of_process = NULL;
+	mpi_buffered_end(&of_process);
 }

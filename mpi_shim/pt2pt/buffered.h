@@ -10,6 +10,8 @@
 
 #include "mpi_shim/core/request.h"
 
+struct mpi_buffer;
+
 /* Starts a send of mode MPI_SEND_BUFFERED, which is done on return. Makes progress to find
  * room, but does not block. MPI_ERR_BUFFER: no buffer, or no room. */
 int mpi_buffered_launch(struct mpi_request *r);
@@ -17,7 +19,9 @@ int mpi_buffered_launch(struct mpi_request *r);
 /* Frees the segment of a send that is over. `segment`: as in the request. */
 void mpi_buffered_over(void *segment);
 
-/* Waits in MPI_Finalize until all buffered messages of the process's buffer are sent. */
+/* Waits until all buffered messages are sent, then detaches the buffer, if there is one: that of
+ * a session, or the process's in MPI_Finalize. */
+void mpi_buffered_end(struct mpi_buffer **at);
 void mpi_buffered_fini(void);
 
 #endif

@@ -22,6 +22,11 @@ int PtlJobFence(void)
 	return ptl_job_fence() == 0 ? PTL_OK : PTL_FAIL;
 }
 
+int PtlJobLeave(void)
+{
+	return ptl_job_part() == 0 ? PTL_OK : PTL_FAIL;
+}
+
 int PtlJobProgram(int *number)
 {
 	if (!number)

@@ -85,21 +85,29 @@ int ptl_job_setup(void)
 	return err == -ENOENT ? 0 : err;
 }
 
-void ptl_job_fini(void)
+/*
+ * Once the ids are exchanged the launcher is not needed any more. Leaving it keeps this
+ * process's exit code from ending the job. Before the exchange a later PtlInit may still need
+ * it.
+ */
+int ptl_job_part(void)
 {
 	bool wired;
 
 	pthread_mutex_lock(&lock);
-	ptl_group_fini(&next);
 	wired = table;
 	pthread_mutex_unlock(&lock);
-	/*
-	 * Once the ids are exchanged the launcher is not needed any more. Leaving it keeps
-	 * this process's exit code from ending the job. Before the exchange a later PtlInit
-	 * may still need it.
-	 */
 	if (wired)
 		rt_fini();
+	return wired ? 0 : -ENOTCONN;
+}
+
+void ptl_job_fini(void)
+{
+	pthread_mutex_lock(&lock);
+	ptl_group_fini(&next);
+	pthread_mutex_unlock(&lock);
+	ptl_job_part();
 }
 
 void ptl_job_own_rank(unsigned int *rank, unsigned int *size)

@@ -24,6 +24,9 @@ int ptl_job_setup(void);
 /* Call at PtlFini, after the last ptl_job_forget. The launcher's data stay for a later PtlInit. */
 void ptl_job_fini(void);
 
+/* Leave the launcher, if the ids are exchanged. 0, or -ENOTCONN. */
+int ptl_job_part(void);
+
 /* The pid that an interface about to be opened must have; PTL_PID_ANY: any. */
 ptl_pid_t ptl_job_pid(ptl_interface_t iface);
 

@@ -62,7 +62,7 @@ ROOMS = {
         'nal/net/dgram/sim/', 'nal/net/', 'nal/net/rdma/', 'nal/', 'nal/registry', 'portals/job/', 'portals/api/'],
     # the chapters of MPI's standard; coll/shm/ is of one floor with coll/
     'mpi_shim/': ['mpi_shim/core/', 'mpi_shim/datatype/', 'mpi_shim/pt2pt/', 'mpi_shim/coll/', 'mpi_shim/comm/',
-                  'mpi_shim/rma/', 'mpi_shim/io/', 'mpi_shim/dynamic/', 'mpi_shim/api/'],
+                  'mpi_shim/rma/', 'mpi_shim/sessions/', 'mpi_shim/io/', 'mpi_shim/dynamic/', 'mpi_shim/api/'],
 }
 
 # Includes that go up for the time being -> why. An entry that is not needed any more must go.

@@ -28,6 +28,7 @@ MPI_Status status;
 MPI_Win win, dynamic, new_win;
 MPI_File file, new_file;
 MPI_Offset out_offsets[4];
+MPI_Session session;
 MPI_Op user_op;
 int keyval, type_keyval, win_keyval, out;
 int ints[16], ones[16] = { 1, 1 }, bad_ints[16] = { -7, -7 }, out_ints[64];
@@ -158,6 +159,7 @@ static void make_arguments(void)
 	MPI_Type_create_struct(1, &one, &(MPI_Aint){ 0 }, types, &struct_type);
 	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &keyval, NULL);
 	MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &type_keyval, NULL);
+	MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
 	MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &win_keyval, NULL);
 	MPI_Op_create(op_fn, 1, &user_op);
 	MPI_Win_create(window, sizeof(window), 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
@@ -194,6 +196,7 @@ static void free_arguments(void)
 	MPI_Type_free_keyval(&type_keyval);
 	MPI_Info_free(&info);
 	MPI_File_close(&file);
+	MPI_Session_finalize(&session);
 	MPI_Win_free(&win);
 	MPI_Win_free(&dynamic);
 	MPI_Win_free_keyval(&win_keyval);

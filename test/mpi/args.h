@@ -36,6 +36,7 @@ extern MPI_Message message, no_proc;
 extern MPI_Status status;
 extern MPI_Win win, dynamic, new_win;
 extern MPI_File file, new_file;
+extern MPI_Session session;
 extern MPI_Op user_op;
 extern int keyval, type_keyval, win_keyval, out;
 extern int ints[], ones[], bad_ints[], out_ints[], ranges[][3], bad_ranges[][3], distribs[],

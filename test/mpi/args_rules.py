@@ -25,6 +25,9 @@ BAD_WIN = [('MPI_WIN_NULL', 'WIN'), ('(MPI_Win)0', 'WIN'), ('(MPI_Win)MPI_COMM_W
            ('(MPI_Win)0x1fffff', 'WIN')]
 BAD_FILE = [('MPI_FILE_NULL', 'FILE'), ('(MPI_File)0', 'FILE'), ('(MPI_File)MPI_COMM_WORLD', 'FILE'),
             ('(MPI_File)0xafffffff', 'FILE')]
+BAD_SESSION = [('MPI_SESSION_NULL', 'SESSION'), ('(MPI_Session)0', 'SESSION'),
+               ('(MPI_Session)MPI_COMM_WORLD', 'SESSION'), ('(MPI_Session)0xafffffff', 'SESSION')]
+BAD_HANDLER = [('MPI_ERRHANDLER_NULL', 'ERRHANDLER'), ('(MPI_Errhandler)MPI_INT', 'ERRHANDLER')]
 BAD_GROUP = [('MPI_GROUP_NULL', 'GROUP'), ('(MPI_Group)MPI_COMM_SELF', 'GROUP')]
 FILE_IO = 'File_i?(read|write).*'
 RMA = '(R?([Pp]ut|[Gg]et|[Aa]ccumulate|[Gg]et_accumulate))|Fetch_and_op|Compare_and_swap'
@@ -142,6 +145,19 @@ RULES = [
                                      ('NULL', 'ARG')]),
     ('Register_datarep', 'dtype_file_extent_fn', NULL),
     ('Register_datarep', '(read|write)_conversion_fn', FREE),
+    # sessions
+    ('Session_finalize', 'session', holding('MPI_Session', BAD_SESSION)),
+    (ANY, 'session', BAD_SESSION),
+    ('Session_get_nth_pset', 'n', [('-1', 'ARG'), ('99', 'ARG')]),
+    ('Session_get_nth_pset', 'pset_name', FREE),
+    (ANY, 'pset_name', [('"mpi://NONE"', 'ARG'), ('""', 'ARG')] + NULL),
+    ('(Session_set_|Comm_create_from_|Intercomm_create_from_).*', 'errhandler', BAD_HANDLER),
+    ('Session_call_errhandler', 'errorcode', FREE),
+    ('Session_attach_buffer', 'size', [('-1', 'ARG')]),
+    ('Session_attach_buffer', 'buffer', FREE),
+    (ANY, 'stringtag', NULL),
+    (ANY, 'local_group|remote_group', BAD_GROUP),
+    ('Intercomm_create_from_groups', 'local_leader|remote_leader', [('7', 'RANK'), ('-1', 'RANK')]),
 
     # handles
     ('Comm_remote_size|Comm_remote_group', 'comm', BAD_COMM + [('MPI_COMM_SELF', 'COMM')]),
@@ -441,6 +457,8 @@ VALID = [
     ('Add_error_code', 'errorclass', 'MPI_ERR_OTHER'),
     ('.*rror_.*', 'errorclass|errorcode', 'MPI_ERR_OTHER'),
     ('Mrecv|Imrecv', 'message', '&no_proc'),
+    ('Session_get_nth_pset', 'pset_name', 'text'),
+    (ANY, 'pset_name', '"mpi://SELF"'),
     ('Win_free', 'win', '&win'),
     ('Win_(attach|detach)', 'win', 'dynamic'),
     ('Win_attach', 'size', '8'),
@@ -470,6 +488,7 @@ BY_TYPE = {
     'MPI_Info': 'MPI_INFO_NULL',
     'MPI_Win': 'win',
     'MPI_File': 'file',
+    'MPI_Session': 'session',
     'MPI_Errhandler': 'MPI_ERRORS_RETURN',
     'MPI_Request': 'MPI_REQUEST_NULL',
     'MPI_Comm *': '&new_comm',
@@ -479,6 +498,7 @@ BY_TYPE = {
     'MPI_Info *': '&new_info',
     'MPI_Win *': '&new_win',
     'MPI_File *': '&new_file',
+    'MPI_Session *': '&session',
     'MPI_Errhandler *': '&new_handler',
     'MPI_Request *': '&request',
     'MPI_Message *': '&message',

@@ -34,10 +34,16 @@ void mpi_calls_forget(uint32_t context)
 	(void)context;
 }
 
+void fake_world_end(void)
+{
+	mpi_world_objects_fini();
+	mpi_objects_fini();
+}
+
 int fake_world(int rank, int size)
 {
 	mpi_world.rank = rank;
 	mpi_world.size = mpi_world.processes = size;
 	mpi_world.level = MPI_THREAD_SINGLE;
-	return mpi_objects_init();
+	return mpi_objects_init() || mpi_world_objects_init();
 }

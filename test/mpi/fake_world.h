@@ -19,5 +19,6 @@ extern struct fake_abort {
 
 /* MPI_SUCCESS, with the predefined objects of a world of `size` processes. */
 int fake_world(int rank, int size);
+void fake_world_end(void);
 
 #endif

@@ -193,56 +193,34 @@ static void errors_before_init_are_fatal(void **state)
 	assert_non_null(strstr(line, "MPI_Info_set: key is a null pointer"));
 }
 
-/* ---- sessions, which are not built: at any time ---------------------------------------------- */
+/* ---- sessions, before MPI_Init --------------------------------------------------------------- */
 
-static int sessions_failed, groups_failed;
+static int session_error;
 
 static void note_an_error_of_a_session(MPI_Session *session, int *code, ...)
 {
-	sessions_failed = *session == MPI_SESSION_NULL ? *code : -1;
+	session_error = *session == MPI_SESSION_NULL ? *code : -1;
 }
 
-static void note_an_error_of_a_communicator(MPI_Comm *comm, int *code, ...)
+static void errors_of_session_init_go_to_the_handler_that_is_given(void **state)
 {
-	groups_failed = *comm == MPI_COMM_NULL ? *code : -1;
-}
-
-static void sessions_are_refused_through_the_handler_that_is_given(void **state)
-{
-	MPI_Errhandler of_sessions = MPI_ERRHANDLER_NULL, of_comms = MPI_ERRHANDLER_NULL;
+	MPI_Errhandler of_sessions = MPI_ERRHANDLER_NULL;
 	MPI_Session session = MPI_SESSION_NULL;
-	MPI_Comm comm = MPI_COMM_NULL;
-	const int want = MPI_ERR_UNSUPPORTED_OPERATION;
 
 	(void)state;
-	assert_int_equal(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session), want);
-	assert_ptr_equal(session, MPI_SESSION_NULL);
-	assert_int_equal(MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "tag", MPI_INFO_NULL,
-						    MPI_ERRORS_RETURN, &comm),
-			 want);
-	assert_int_equal(MPI_Intercomm_create_from_groups(MPI_GROUP_EMPTY, 0, MPI_GROUP_EMPTY, 0,
-							  "tag", MPI_INFO_NULL, MPI_ERRORS_RETURN,
-							  &comm),
-			 want);
-
-	sessions_failed = groups_failed = 0;
+	session_error = 0;
 	OK(MPI_Session_create_errhandler(note_an_error_of_a_session, &of_sessions));
-	OK(MPI_Comm_create_errhandler(note_an_error_of_a_communicator, &of_comms));
-	assert_int_equal(MPI_Session_init(MPI_INFO_NULL, of_sessions, &session), want);
-	assert_int_equal(sessions_failed, want);
-	assert_int_equal(
-		MPI_Comm_create_from_group(MPI_GROUP_EMPTY, "tag", MPI_INFO_NULL, of_comms, &comm),
-		want);
-	assert_int_equal(groups_failed, want);
+	assert_int_equal(MPI_Session_init(MPI_INFO_NULL, of_sessions, NULL), MPI_ERR_ARG);
+	assert_int_equal(session_error, MPI_ERR_ARG);
+	assert_int_equal(MPI_Session_init((MPI_Info)MPI_INT, MPI_ERRORS_RETURN, &session),
+			 MPI_ERR_INFO);
+	assert_ptr_equal(session, MPI_SESSION_NULL);
 	OK(MPI_Errhandler_free(&of_sessions));
-	OK(MPI_Errhandler_free(&of_comms));
 }
 
-static void begin_a_session_at_all_costs(void)
+static void begin_a_session_nowhere(void)
 {
-	MPI_Session session;
-
-	MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+	MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, NULL);
 }
 
 static void ask_a_session_that_is_none(void)
@@ -252,19 +230,50 @@ static void ask_a_session_that_is_none(void)
 	MPI_Session_get_num_psets(MPI_SESSION_NULL, MPI_INFO_NULL, &n);
 }
 
-/* Where no handler is given that returns, the line says what is missing, not that MPI_Init is. */
-static void a_session_that_has_to_be_there_ends_the_process(void **state)
+static void use_the_world_in_a_session(void)
+{
+	MPI_Session session;
+
+	MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void sessions_that_are_wrong_end_the_process(void **state)
 {
 	char line[512];
 	int status;
 
 	(void)state;
-	status = in_child(begin_a_session_at_all_costs, line);
+	status = in_child(begin_a_session_nowhere, line);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
-	assert_non_null(strstr(line, "MPI_Session_init: not supported: sessions"));
+	assert_non_null(strstr(line, "MPI_Session_init: session is a null pointer"));
 	status = in_child(ask_a_session_that_is_none, line);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
-	assert_non_null(strstr(line, "MPI_Session_get_num_psets: not supported: sessions"));
+	assert_non_null(strstr(line, "MPI_Session_get_num_psets was called "));
+	status = in_child(use_the_world_in_a_session, line);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+	assert_non_null(strstr(line, "MPI_Barrier: comm"));
+}
+
+static void a_session_opens_the_library_and_closes_it(void **state)
+{
+	MPI_Session session = MPI_SESSION_NULL;
+	MPI_Datatype type;
+	int was[2], is[2], n = 0;
+
+	(void)state;
+	OK(MPI_Initialized(&was[0]));
+	OK(MPI_Finalized(&was[1]));
+	OK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+	OK(MPI_Type_contiguous(3, MPI_INT, &type));
+	OK(MPI_Type_free(&type));
+	OK(MPI_Session_get_num_psets(session, MPI_INFO_NULL, &n));
+	assert_true(n >= 3);
+	OK(MPI_Session_finalize(&session));
+	assert_ptr_equal(session, MPI_SESSION_NULL);
+	OK(MPI_Initialized(&is[0]));
+	OK(MPI_Finalized(&is[1]));
+	assert_memory_equal(is, was, sizeof(is));
 }
 
 /* ---- while it runs --------------------------------------------------------------------------- */
@@ -748,7 +757,7 @@ static void ignore_an_error_of_a_session(MPI_Session *session, int *code, ...)
 	(void)code;
 }
 
-/* The features they are for are not built; they are no good for communicators. */
+/* They are no good for communicators. */
 static void handlers_of_files_and_sessions_can_be_made(void **state)
 {
 	MPI_Errhandler made[2], is = MPI_ERRHANDLER_NULL;
@@ -983,8 +992,9 @@ int main(void)
 		cmocka_unit_test(nothing_has_begun_or_ended_before_init),
 		cmocka_unit_test(other_calls_before_init_end_the_process),
 		cmocka_unit_test(errors_before_init_are_fatal),
-		cmocka_unit_test(sessions_are_refused_through_the_handler_that_is_given),
-		cmocka_unit_test(a_session_that_has_to_be_there_ends_the_process),
+		cmocka_unit_test(errors_of_session_init_go_to_the_handler_that_is_given),
+		cmocka_unit_test(sessions_that_are_wrong_end_the_process),
+		cmocka_unit_test(a_session_opens_the_library_and_closes_it),
 		cmocka_unit_test(info_and_handlers_are_kept),
 		/* the order matters from here on: MPI begins once and ends once */
 		cmocka_unit_test_setup(the_thread_that_began_is_the_main_one, start),
@@ -1011,7 +1021,7 @@ int main(void)
 		cmocka_unit_test(the_environment_is_told_of_other_arguments),
 		cmocka_unit_test(errors_of_the_programs_own_come_and_go),
 		cmocka_unit_test(handlers_of_files_and_sessions_can_be_made),
-		cmocka_unit_test(sessions_are_refused_through_the_handler_that_is_given),
+		cmocka_unit_test(errors_of_session_init_go_to_the_handler_that_is_given),
 		cmocka_unit_test(statuses_go_to_fortran_and_back),
 		cmocka_unit_test(removed_functions_do_what_they_did),
 		cmocka_unit_test(old_error_handlers_are_called),
@@ -1019,8 +1029,9 @@ int main(void)
 		cmocka_unit_test(fatal_errors_name_rank_function_communicator_and_cause),
 		cmocka_unit_test(after_finalize_it_has_ended),
 		cmocka_unit_test(info_and_handlers_outlive_finalize),
-		cmocka_unit_test(sessions_are_refused_through_the_handler_that_is_given),
-		cmocka_unit_test(a_session_that_has_to_be_there_ends_the_process),
+		cmocka_unit_test(errors_of_session_init_go_to_the_handler_that_is_given),
+		cmocka_unit_test(sessions_that_are_wrong_end_the_process),
+		cmocka_unit_test(a_session_opens_the_library_and_closes_it),
 		cmocka_unit_test(info_objects_are_for_all_threads_at_any_time),
 		cmocka_unit_test(calls_after_finalize_end_the_process),
 	};

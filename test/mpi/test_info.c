@@ -26,7 +26,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	mpi_objects_fini();
+	fake_world_end();
 	assert_int_equal(mpi_pools[MPI_KIND_INFO].in_use, 0);
 	mpi_pools_fini();
 	return 0;

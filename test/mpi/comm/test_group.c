@@ -32,7 +32,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	mpi_group_free(&world);
-	mpi_objects_fini();
+	fake_world_end();
 	assert_int_equal(mpi_pools[MPI_KIND_GROUP].in_use, 0);
 	mpi_pools_fini();
 	return 0;
@@ -275,7 +275,7 @@ static void groups_of_fifty_thousand_take_no_time(void **state)
 	int result, ranges[1][3] = { { 1, MANY - 1, 2 } };
 
 	(void)state;
-	mpi_objects_fini();
+	fake_world_end();
 	assert_int_equal(fake_world(7, MANY), MPI_SUCCESS);
 	mpi_comm_group(&mpi_comm_world, &all);
 	for (int i = 0; i < MANY / 2; i++)
@@ -295,7 +295,7 @@ static void groups_of_fifty_thousand_take_no_time(void **state)
 	mpi_group_free(&evens);
 	mpi_group_free(&odds);
 	mpi_group_free(&both);
-	mpi_objects_fini();
+	fake_world_end();
 	assert_int_equal(mpi_pools[MPI_KIND_GROUP].in_use, 2); /* the fixture's and its owner */
 	fake_world(ME, SIZE);
 }
