@@ -34,6 +34,7 @@ TITLES = {
     'start': ('start to end of a hello world', 'ranks', 1e6, 'ms'),
     'posted': ('per message behind that many posted receives', 'entries', 1, 'ns'),
     'unexpected': ('per message behind that many unexpected ones', 'entries', 1, 'ns'),
+    'partitioned': ('bandwidth of partitioned sends, beside one persistent send', 'partitions, bytes', 1, 'GB/s'),
     'rma_put': ('one-sided: put and flush', 'window, bytes', 1, 'ns'),
     'rma_get': ('one-sided: get and flush', 'window, bytes', 1, 'ns'),
     'rma_fetch_op': ('one-sided: fetch and add, and flush', 'window, bytes', 1, 'ns'),

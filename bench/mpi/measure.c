@@ -55,8 +55,11 @@ static struct perf_line *map_line(const char *path)
 char **bench_start(int *argc, char ***argv, const char *usage)
 {
 	char **arg;
+	int begun;
 
-	MPI_Init(argc, argv);
+	MPI_Initialized(&begun);
+	if (!begun)
+		MPI_Init(argc, argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &bench_rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &bench_ranks);
 	arg = *argv;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The common part of the MPI benchmarks: the command line, finding out how often to repeat a thing,
- * statistics and output. They measure as ptlperf does (same timer, same statistics), use MPI-1 to
- * MPI-3 calls only, so that they compile with any MPI, and are started by mpi_compare:
+ * The common part of the MPI benchmarks: the command line, finding out how often to repeat a
+ * thing, statistics and output. They measure as ptlperf does (same timer, same statistics), and use
+ * MPI-1 to MPI-3 calls only, but for partitioned.c. So they compile with any MPI. mpi_compare
+ * starts them:
  *   PROGRAM LINE-FILE MIN-MS REPEAT ARGUMENT...
  * LINE-FILE: 256 bytes of zeroes at least, by which ranks 0 and 1 of two see beside each figure
  * how far apart their cores are; - for none. Each figure is one line of standard output, a JSON
@@ -27,8 +28,8 @@ typedef void bench_run_fn(void *arg, int count, uint64_t *ticks);
  * machine. That is right where single operations overlap. */
 enum bench_value { BENCH_EACH, BENCH_MEAN };
 
-/* MPI_Init, and the command line: returns the arguments that are the program's own, ended by
- * NULL. */
+/* MPI_Init, if that was not called, and the command line: returns the arguments that are the
+ * program's own, ended by NULL. */
 char **bench_start(int *argc, char ***argv, const char *usage);
 void bench_end(void);
 
