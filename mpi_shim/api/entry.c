@@ -120,13 +120,6 @@ int mpi_not_built(MPI_Comm comm, const char *function, const char *why)
 	return mpi_raise_on(comm, function, rc);
 }
 
-int mpi_not_built_quietly(const char *function, const char *why)
-{
-	if (!running())
-		return mpi_not_running(function);
-	return mpi_fail(MPI_ERR_UNSUPPORTED_OPERATION, "not supported: %s", why);
-}
-
 /* ---- bad arguments --------------------------------------------------------------------------- */
 
 int mpi_bad_type(const struct mpi_type *type, MPI_Datatype handle, const char *name)

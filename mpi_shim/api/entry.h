@@ -73,8 +73,6 @@ int mpi_raise_on_given(MPI_Errhandler given, const char *function, int code) __a
 
 /* Return the error of an MPI function that is not built. `why` ends the sentence of the message. */
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why) __attribute__((cold));
-/* The same for functions on files, which return errors by default. */
-int mpi_not_built_quietly(const char *function, const char *why) __attribute__((cold));
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 

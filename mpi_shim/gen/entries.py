@@ -338,8 +338,6 @@ class Entry:
 def not_built_entry(f, why):
     comm = next((a.name for a in f.args if a.type == 'MPI_Comm'), 'MPI_COMM_NULL')
     call = f'mpi_not_built({comm}, "{f.name}", "{why}")'
-    if f.section.startswith('files') or f.name.startswith('MPI_File_'):
-        call = f'mpi_not_built_quietly("{f.name}", "{why}")'
     return f'{protos.wrap(f.declare("P" + f.name))}\n{{\n\treturn {call};\n}}'
 
 

@@ -147,8 +147,13 @@ int mpi_file_set_view(struct mpi_file *fh, MPI_Offset disp, struct mpi_type *ety
 {
 	const struct mpi_datarep *rep = NULL;
 	struct mpi_view view = { .disp = 0 };
-	int err = committed_view(etype, filetype);
+	int err = MPI_SUCCESS;
 
+	/* the shared pointer, at which the view begins, must not move any more */
+	if (fh->amode & MPI_MODE_SEQUENTIAL)
+		err = mpi_file_agree(fh->comm, MPI_SUCCESS, 0, "");
+	if (!err)
+		err = committed_view(etype, filetype);
 	if (!err)
 		err = mpi_datarep_find(datarep, &rep);
 	if (!err)

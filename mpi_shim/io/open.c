@@ -26,7 +26,7 @@
 
 int mpi_file_agree(struct mpi_comm *comm, int err, int64_t same, const char *what)
 {
-	int64_t word[3] = { mpi_error_class_of(err), same, -same };
+	int64_t word[3] = { mpi_error_class_of(err), same, ~same };
 	int rc;
 
 	if (comm->size == 1)
@@ -37,7 +37,7 @@ int mpi_file_agree(struct mpi_comm *comm, int err, int64_t same, const char *wha
 	if (word[0])
 		return mpi_fail((int)word[0], "another rank failed: %s",
 				mpi_error_text((int)word[0]));
-	if (word[1] != -word[2])
+	if (word[1] != ~word[2])
 		return mpi_fail(MPI_ERR_NOT_SAME, "%s differs among the ranks of the file", what);
 	return MPI_SUCCESS;
 }

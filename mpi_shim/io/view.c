@@ -76,7 +76,7 @@ int mpi_view_reaches(const struct mpi_view *v, uint64_t from, uint64_t bytes)
 
 	if (bytes == 0 || v->laid->size == 0)
 		return MPI_SUCCESS;
-	if (!__builtin_add_overflow(from, bytes, &end) &&
+	if (!__builtin_add_overflow(from, bytes, &end) && end < INT64_MAX &&
 	    !__builtin_mul_overflow((int64_t)(end / (uint64_t)v->laid->size) + 1, v->laid->extent,
 				    &at) &&
 	    !__builtin_add_overflow(at, v->laid->true_lb + v->laid->true_extent, &at) &&

@@ -287,6 +287,8 @@ static const char *far_places(int round)
 	CHECK_INT(back, 77);
 	CHECK_OK(MPI_File_get_size(file, &size));
 	CHECK_INT(size, at + 4);
+	CHECK_CLASS(MPI_File_write_at(file, INT64_MAX, &n, 1, MPI_BYTE, MPI_STATUS_IGNORE),
+		    MPI_ERR_ARG);
 	CHECK_OK(MPI_File_set_view(file, 8, MPI_DOUBLE, MPI_DOUBLE, "native", MPI_INFO_NULL));
 	CHECK_CLASS(MPI_File_write_at(file, INT64_MAX / 8, &n, 1, MPI_DOUBLE, MPI_STATUS_IGNORE),
 		    MPI_ERR_ARG);

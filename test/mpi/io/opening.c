@@ -206,6 +206,8 @@ static const char *disagreements(int round)
 	CHECK_CLASS(MPI_File_set_size(file, last ? 7 : 8), MPI_ERR_NOT_SAME);
 	CHECK_CLASS(MPI_File_set_atomicity(file, last), MPI_ERR_NOT_SAME);
 	CHECK_CLASS(MPI_File_seek_shared(file, last, MPI_SEEK_SET), MPI_ERR_NOT_SAME);
+	CHECK_CLASS(MPI_File_seek_shared(file, last ? INT64_MIN : 0, MPI_SEEK_SET),
+		    MPI_ERR_NOT_SAME);
 	CHECK_CLASS(MPI_File_seek_shared(file, 0, last ? MPI_SEEK_SET : MPI_SEEK_CUR),
 		    MPI_ERR_NOT_SAME);
 	CHECK_CLASS(MPI_File_set_view(file, 0, last ? MPI_INT : MPI_DOUBLE,
