@@ -82,6 +82,9 @@ ROWS = [
     # what is significant on some ranks only is checked behind, its arrays here
     (COLL, ANY, '(send|recv)?count|root', ''),
 
+    # significant at the root only
+    ('dynamic processes', 'Comm_spawn(_multiple)?', 'count|maxprocs', ''),
+
     # sizes
     (ANY, ANY, '(send|recv|in|out)?count', 'mpi_check_count({v}, {n})'),
     ('topologies', ANY, 'ndims', NOT_NEGATIVE % 'DIMS'),
