@@ -24,6 +24,7 @@
 #include "mpi_shim/core/events.h"
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/process.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/core/world.h"
 #include "mpi_shim/datatype/type.h"
 #include "mpi_shim/dynamic/port.h"
@@ -184,6 +185,7 @@ static int connect_parts(void)
 	    (err = mpi_posted_init()) || (err = mpi_unexpected_init()))
 		return err;
 	mpi_events_start();
+	mpi_waiting_init();
 	/* no rank sends before all can receive */
 	if (PtlJobFence() != PTL_OK && mpi_world.size > 1)
 		return mpi_fail(MPI_ERR_OTHER,
@@ -279,8 +281,12 @@ int mpi_session_open(void)
 /* Wait until the sends whose requests were freed have been received. */
 static void finish_freed(void)
 {
+	struct mpi_wait wait;
+
+	mpi_wait_begin(&wait, BASE_WAIT_ANY, NULL, BASE_WAITS_ANY, BASE_WAITS_ANY, 0);
 	while (mpi_pools[MPI_KIND_REQUEST].in_use && mpi_requests_freed())
 		mpi_progress(true);
+	mpi_wait_end(&wait);
 }
 
 /* The process may still open a session. Its exit code is its own from now on. */
@@ -339,6 +345,7 @@ static void disconnect(void)
 	if (base_config()->ptl_report)
 		report_colls();
 	close_portals();
+	mpi_waiting_fini();
 	mpi_posted_fini();
 	mpi_unexpected_fini();
 	mpi_calls_fini();

@@ -20,6 +20,7 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/events.h"
 #include "mpi_shim/core/hooks.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/core/world.h"
 
 #define EQ_FIRST     64u  /* events; each further queue is four times as large */
@@ -314,6 +315,7 @@ void mpi_check_peers(void)
 	checked_ms = mpi_now_ms();
 	if (atomic_load_explicit(&mpi_world.connected, memory_order_relaxed))
 		hook.check();
+	mpi_waiting_write(mpi_queues.awaited);
 }
 
 void mpi_check_peers_now_and_then(void)
@@ -329,6 +331,7 @@ static void wait_for_the_other(void)
 	mpi_world.yield_due = false; /* the wait yields anyway */
 	pthread_cond_wait(&woken, &mpi_world.lock);
 	idle--;
+	mpi_waits_seen();
 }
 
 /* In a session that has not communicated yet, only other threads and hooks can end something. */
@@ -458,31 +461,31 @@ static void wait_alone(const struct mpi_request *r)
 	mpi_queues.awaited = NULL;
 }
 
-static void wait_special(const struct mpi_request *r)
+static void wait_threaded(const struct mpi_request *r)
 {
-	bool watched = mpi_events_watched != 0;
+	struct mpi_wait wait;
 
-	if (watched)
-		mpi_event_wait(MPI_EVENT_WAIT_BEGIN, r, 1);
+	mpi_wait_begin(&wait, BASE_WAIT_REQUEST, r->comm, BASE_WAITS_ANY, BASE_WAITS_ANY,
+		       r->obj.handle);
+	wait.request = r;
 	while (!r->done) {
-		if (!mpi_world.threaded) {
-			wait_alone(r);
-			continue;
-		}
 		if (++rounds % CHECK_ROUNDS == 0)
 			mpi_check_peers_now_and_then();
 		progress_threaded(true, r);
 	}
-	if (watched)
-		mpi_event_wait(MPI_EVENT_WAIT_END, r, 1);
+	mpi_wait_end(&wait);
 }
 
 void mpi_progress_until(const struct mpi_request *r)
 {
-	while (!r->done) {
-		if (special_waits)
-			wait_special(r);
-		else
-			wait_alone(r);
-	}
+	bool watched = special_waits && mpi_events_watched && !r->done;
+
+	if (watched)
+		mpi_event_wait(MPI_EVENT_WAIT_BEGIN, r, 1);
+	if (special_waits && mpi_world.threaded && !r->done)
+		wait_threaded(r);
+	while (!r->done)
+		wait_alone(r);
+	if (watched)
+		mpi_event_wait(MPI_EVENT_WAIT_END, r, 1);
 }

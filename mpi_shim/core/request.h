@@ -101,6 +101,9 @@ struct mpi_request_ops {
 	int (*finish)(struct mpi_request *r);
 	/* Releases what only this kind of request owns. */
 	void (*free)(struct mpi_request *r);
+	/* Whether the request in progress ends without anything that a rank must still do: its
+	 * message is on its way. */
+	bool (*moves)(const struct mpi_request *r);
 };
 
 extern struct mpi_request_ops mpi_request_ops[MPI_REQ_KINDS];

@@ -491,7 +491,19 @@ void mpi_recv_give_up(struct mpi_request *r, int code)
 	mpi_request_done(r);
 }
 
+/* Portals counts a message against the receive when it arrives, and tells of it when all its
+ * bytes are here. */
+static bool recv_moves(const struct mpi_request *r)
+{
+	ptl_md_t md;
+
+	return r->state == GETTING ||
+	       (r->state == POSTED &&
+		(PtlMDUpdate(r->md, &md, NULL, PTL_EQ_NONE) != PTL_OK || md.threshold == 0));
+}
+
 const struct mpi_request_ops mpi_recv_ops = {
 	.launch = mpi_recv_launch,
 	.event = recv_event,
+	.moves = recv_moves,
 };

@@ -12,6 +12,7 @@
 #include "base/config.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/events.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
@@ -564,6 +565,28 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 	spares++;
 }
 
+/* ---- for reports ----------------------------------------------------------------------------- */
+
+/* Lists the user's messages that wait; those of collectives have odd contexts. */
+static void describe_messages(struct base_waits_body *body)
+{
+	for (uint32_t i = 0; i < buckets; i++) {
+		for (const struct mpi_unexpected *u = table[0][i].head; u; u = u->link[0].next) {
+			const uint32_t context = (uint32_t)(u->bits >> 48) & 0x1fff;
+
+			if (context & 1)
+				continue;
+			if (body->messages++ < BASE_WAITS_MESSAGES)
+				body->message[body->messages - 1] = (struct base_wait_message){
+					.context = context,
+					.source = mpi_hdr_rank(u->hdr),
+					.tag = mpi_bits_tag(u->bits),
+					.bytes = u->bytes,
+				};
+		}
+	}
+}
+
 /* ---- start and end --------------------------------------------------------------------------- */
 
 static void handled(bool any)
@@ -608,6 +631,7 @@ int mpi_unexpected_init(void)
 	if (!grow_table(64))
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for the list of unexpected messages");
 	mpi_progress_add_queue(mpi_proto.unexpected, handle_arrival);
+	mpi_waiting_describe_also(describe_messages);
 	block_size = size;
 	for (int i = 0; i < MPI_BLOCKS; i++) {
 		block[i] = (struct mpi_block){ .base = malloc(size) };
