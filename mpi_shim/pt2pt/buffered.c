@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
@@ -206,12 +207,21 @@ static int attach_buffer(struct mpi_buffer **at, void *buffer, MPI_Count size)
 	return MPI_SUCCESS;
 }
 
+/* Waits until the messages up to this number have left the buffer. */
+static void await_buffer(const struct mpi_buffer *b, uint64_t last)
+{
+	struct mpi_wait wait;
+
+	mpi_wait_begin(&wait, BASE_WAIT_ANY, NULL, BASE_WAITS_ANY, BASE_WAITS_ANY, 0);
+	while (b->first && oldest_number(b) <= last)
+		mpi_progress(true);
+	mpi_wait_end(&wait);
+}
+
 static int flush_buffer(const struct mpi_buffer *b)
 {
-	const uint64_t last = b ? b->numbers : 0;
-
-	while (b && oldest_number(b) <= last)
-		mpi_progress(true);
+	if (b)
+		await_buffer(b, b->numbers);
 	return MPI_SUCCESS;
 }
 
@@ -221,8 +231,7 @@ static int detach_buffer(struct mpi_buffer **at, void *buffer_addr, MPI_Count *s
 
 	if (!b)
 		return mpi_fail(MPI_ERR_BUFFER, "no buffer is attached");
-	while (b->first)
-		mpi_progress(true);
+	await_buffer(b, UINT64_MAX);
 	*(void **)buffer_addr = b->user;
 	*size = b->automatic ? 0 : b->user_size;
 	*at = NULL;

@@ -5,6 +5,7 @@
  */
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/events.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
@@ -41,8 +42,9 @@ static int fail_for_failed_source(const struct mpi_comm *comm, int source)
 				   mpi_failed_text(mpi_comm_peer(comm, rank), PTL_NI_OK));
 }
 
-static int search_message(const struct mpi_comm *comm, int source, int tag, bool wait,
-			  struct mpi_unexpected **found)
+/* Finds the first message that matches: *found, or NULL. */
+static int search_messages(const struct mpi_comm *comm, int source, int tag, bool wait,
+			   struct mpi_unexpected **found)
 {
 	const unsigned int open = mpi_open_of(source, tag);
 	uint64_t bits = mpi_bits(0, comm->context, source, tag) & ~mpi_open_bits[open];
@@ -66,6 +68,21 @@ static int search_message(const struct mpi_comm *comm, int source, int tag, bool
 	}
 	if (watched)
 		mpi_event_wait_probe(MPI_EVENT_WAIT_END, comm, source, tag);
+	return err;
+}
+
+static int search_message(const struct mpi_comm *comm, int source, int tag, bool wait,
+			  struct mpi_unexpected **found)
+{
+	const int world = source == MPI_ANY_SOURCE ? BASE_WAITS_ANY : mpi_comm_peer(comm, source);
+	struct mpi_wait waits;
+	int err;
+
+	if (!wait)
+		return search_messages(comm, source, tag, false, found);
+	mpi_wait_begin(&waits, BASE_WAIT_PROBE, comm, world, tag, 0);
+	err = search_messages(comm, source, tag, true, found);
+	mpi_wait_end(&waits);
 	return err;
 }
 

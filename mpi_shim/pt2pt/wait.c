@@ -9,6 +9,7 @@
 
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/events.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/pt2pt/generalized.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/partitioned.h"
@@ -315,6 +316,7 @@ int mpi_request_get_status_all(int count, const MPI_Request *array_of_requests, 
 /* Waits until one of the active requests is done, and returns its index. */
 static int wait_for_one(int n, const MPI_Request *request, int active)
 {
+	struct mpi_wait wait;
 	int i = find_done(n, request, 0);
 	bool watched;
 
@@ -323,9 +325,13 @@ static int wait_for_one(int n, const MPI_Request *request, int active)
 	watched = mpi_events_watched;
 	if (watched)
 		mpi_event_wait(MPI_EVENT_WAIT_BEGIN, NULL, active);
+	mpi_wait_begin(&wait, BASE_WAIT_ANY, NULL, BASE_WAITS_ANY, BASE_WAITS_ANY, 0);
+	wait.any = request;
+	wait.n = n;
 	do
 		mpi_progress(true);
 	while ((i = find_done(n, request, 0)) < 0);
+	mpi_wait_end(&wait);
 	if (watched)
 		mpi_event_wait(MPI_EVENT_WAIT_END, NULL, active);
 	return i;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/cma.h"
 
@@ -96,6 +97,7 @@ int mpi_rma_init(void)
 		return MPI_SUCCESS;
 	mpi_rma_cma_init();
 	mpi_peers_check_also(check_targets);
+	mpi_waiting_describe_also(mpi_win_describe_locks);
 	mpi_arrivals_go_to(MPI_ARRIVAL_ANSWER, answer_offered);
 	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RMA, any, 0, UINT64_MAX, PTL_RETAIN, PTL_INS_AFTER,
 			    nothing, PTL_RETAIN, &rma.last, NULL);

@@ -284,4 +284,8 @@ void mpi_win_pscw_fini(struct mpi_win *win);
 /* As mpi_raise (error.h), for a window and its error handler. */
 int mpi_raise_win(struct mpi_win *win, const char *function, int code) __attribute__((cold));
 
+struct base_waits_body;
+/* Lists the locks that this process holds (core/waiting.h). */
+void mpi_win_describe_locks(struct base_waits_body *body);
+
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
 
@@ -75,17 +76,15 @@ static void wake_waiters(struct mpi_win_control *c, _Atomic uint32_t *word)
 		syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-static int wait_mapped(struct mpi_win *win, struct mpi_win_control *c, _Atomic uint32_t *word,
-		       uint32_t ticket)
+static int wait_long(struct mpi_win *win, struct mpi_win_control *c, _Atomic uint32_t *word,
+		     uint32_t ticket)
 {
 	uint32_t seen;
 	int dead;
 
 	for (int i = 0; (seen = atomic_load_explicit(word, memory_order_acquire)) != ticket; i++) {
-		if (i < SPINS)
-			continue;
 		mpi_progress(false);
-		if (i < SPINS + YIELDS) {
+		if (i < YIELDS) {
 			mpi_unlock();
 			sched_yield();
 			mpi_lock();
@@ -99,10 +98,32 @@ static int wait_mapped(struct mpi_win *win, struct mpi_win_control *c, _Atomic u
 	return MPI_SUCCESS;
 }
 
-static int take_mapped(struct mpi_win *win, struct mpi_win_control *c, bool exclusive)
+static void begin_wait_for_lock(struct mpi_wait *wait, const struct mpi_win *win,
+				const struct mpi_win_target *t, uint32_t ticket)
 {
+	mpi_wait_begin(wait, BASE_WAIT_LOCK, win->comm, t->world, BASE_WAITS_ANY, ticket);
+}
+
+static int wait_mapped(struct mpi_win *win, const struct mpi_win_target *t, _Atomic uint32_t *word,
+		       uint32_t ticket)
+{
+	struct mpi_wait wait;
+	int err;
+
+	for (int i = 0; i < SPINS; i++)
+		if (atomic_load_explicit(word, memory_order_acquire) == ticket)
+			return MPI_SUCCESS;
+	begin_wait_for_lock(&wait, win, t, ticket);
+	err = wait_long(win, t->control, word, ticket);
+	mpi_wait_end(&wait);
+	return err;
+}
+
+static int take_mapped(struct mpi_win *win, const struct mpi_win_target *t, bool exclusive)
+{
+	struct mpi_win_control *c = t->control;
 	uint32_t ticket = atomic_fetch_add(&c->users, 1);
-	int err = wait_mapped(win, c, exclusive ? &c->write : &c->read, ticket);
+	int err = wait_mapped(win, t, exclusive ? &c->write : &c->read, ticket);
 
 	if (!err && !exclusive) {
 		atomic_fetch_add(&c->read, 1);
@@ -146,19 +167,26 @@ static int take_far(struct mpi_win *win, struct mpi_win_target *t, bool exclusiv
 {
 	uint64_t ns = NAP_LEAST;
 	uint32_t ticket, now;
+	struct mpi_wait wait;
 	int err = add_to_lock(win, t, OFFSET(users), 1, &ticket), dead;
 
+	if (err)
+		return err;
+	begin_wait_for_lock(&wait, win, t, ticket);
 	while (!err) {
 		err = add_to_lock(win, t, exclusive ? OFFSET(write) : OFFSET(read), 0, &now);
 		if (err || now == ticket)
 			break;
 		dead = any_dead(win);
-		if (dead >= 0)
-			return fail_for_failed_target(dead);
+		if (dead >= 0) {
+			err = fail_for_failed_target(dead);
+			break;
+		}
 		mpi_progress(false); /* add_to_lock() polls its own answers only */
 		nap(ns);
 		ns = ns * 2 < NAP_MOST ? ns * 2 : NAP_MOST;
 	}
+	mpi_wait_end(&wait);
 	return err || exclusive ? err : add_to_lock(win, t, OFFSET(read), 1, &now);
 }
 
@@ -172,7 +200,7 @@ static int give_far(struct mpi_win *win, struct mpi_win_target *t, bool exclusiv
 
 int mpi_win_take_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive)
 {
-	return t->control ? take_mapped(win, t->control, exclusive) : take_far(win, t, exclusive);
+	return t->control ? take_mapped(win, t, exclusive) : take_far(win, t, exclusive);
 }
 
 int mpi_win_give_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive)

@@ -13,6 +13,7 @@
 
 #include "mpi_shim/comm/comm.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/coll/shm/shmcoll_impl.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/p2p.h"
@@ -104,7 +105,7 @@ static void let_others_work(int polls)
  * can wait in the shared-memory collective area. The area also gives up when any of its ranks
  * has died, which need not be the awaited one. Then the word is polled now and then.
  */
-static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, uint64_t least)
+static int await_long(struct mpi_win *win, int rank, const _Atomic uint64_t *word, uint64_t least)
 {
 	for (int polls = 0; !epoch_reached(word, least); polls++) {
 		bool failed;
@@ -126,6 +127,20 @@ static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, ui
 		let_others_work(polls);
 	}
 	return MPI_SUCCESS;
+}
+
+static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, uint64_t least)
+{
+	struct mpi_wait wait;
+	int err;
+
+	if (epoch_reached(word, least))
+		return MPI_SUCCESS;
+	mpi_wait_begin(&wait, BASE_WAIT_EPOCH, win->comm, win->target[rank].world, BASE_WAITS_ANY,
+		       least);
+	err = await_long(win, rank, word, least);
+	mpi_wait_end(&wait);
+	return err;
 }
 
 static int post_words(struct mpi_win *win)

@@ -7,6 +7,7 @@
  */
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/rma/rma.h"
 
@@ -232,4 +233,27 @@ int mpi_win_sync(struct mpi_win *win)
 	(void)win;
 	mpi_win_settle();
 	return MPI_SUCCESS;
+}
+
+/* ---- for reports ----------------------------------------------------------------------------- */
+
+static void describe_locks_of(const struct mpi_win *win, struct base_waits_body *body)
+{
+	for (int i = 0; i < win->size; i++)
+		if (win->target[i].lock && body->ops++ < BASE_WAITS_OPS)
+			body->op[body->ops - 1] = (struct base_wait_op){
+				.kind = BASE_WAIT_OP_LOCKED,
+				.context = win->comm->context,
+				.peer = win->target[i].world,
+				.tag = BASE_WAITS_ANY,
+			};
+}
+
+void mpi_win_describe_locks(struct base_waits_body *body)
+{
+	const struct mpi_win *win;
+
+	for (uint32_t i = 0; (win = mpi_pool_at(MPI_KIND_WIN, i)); i++)
+		if (win->obj.handle && win->target && win->comm)
+			describe_locks_of(win, body);
 }

@@ -22,6 +22,7 @@
 #include "mpi_shim/coll/calls.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/events.h"
+#include "mpi_shim/core/waiting.h"
 #include "mpi_shim/coll/shm/shmcoll_impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
 
@@ -210,22 +211,45 @@ static int hopeless(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_
 	return disagree ? mpi_calls_fail(h->comm) : MPI_SUCCESS;
 }
 
+static void begin_wait_in_area(struct mpi_wait *wait, const struct mpi_shmcoll *h,
+			       const _Atomic uint64_t *word, uint64_t least)
+{
+	mpi_wait_begin(wait, BASE_WAIT_COLLECTIVE, h->comm, BASE_WAITS_ANY, BASE_WAITS_ANY,
+		       (uintptr_t)word ^ least << 20);
+}
+
 /* Portals itself waits best for a word that it writes. */
 static int await_put(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
-	while (!word_reached(word, least)) {
-		int rc = mpi_progress(true) ? MPI_SUCCESS : hopeless(h, word, least, true);
+	struct mpi_wait wait;
+	int rc = MPI_SUCCESS;
 
-		if (rc)
-			return rc;
+	begin_wait_in_area(&wait, h, word, least);
+	while (!rc && !word_reached(word, least))
+		rc = mpi_progress(true) ? MPI_SUCCESS : hopeless(h, word, least, true);
+	mpi_wait_end(&wait);
+	return rc ? rc : verdict(h, word);
+}
+
+static int await_asleep(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	struct mpi_wait wait;
+	int rc = MPI_SUCCESS;
+
+	begin_wait_in_area(&wait, h, word, least);
+	for (bool slept = false; !rc && !word_reached(word, least); slept = true) {
+		rc = hopeless(h, word, least, slept);
+		if (!rc)
+			sleep_once(h, word, least);
 	}
-	return verdict(h, word);
+	mpi_wait_end(&wait);
+	return rc;
 }
 
 static int await_not_there(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	uint64_t since = 0;
-	int rc = MPI_SUCCESS;
+	int rc;
 
 	if (h->comm->calls.found)
 		return mpi_calls_fail(h->comm);
@@ -236,11 +260,7 @@ static int await_not_there(struct mpi_shmcoll *h, const _Atomic uint64_t *word, 
 		learn(h, false);
 		return verdict(h, word);
 	}
-	for (bool slept = false; !rc && !word_reached(word, least); slept = true) {
-		rc = hopeless(h, word, least, slept);
-		if (!rc)
-			sleep_once(h, word, least);
-	}
+	rc = await_asleep(h, word, least);
 	learn(h, base_now_ns() - since > PATIENCE_MOST_NS);
 	return rc ? rc : verdict(h, word);
 }
