@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "portals/engine/region.h"
+#include "tools/hangs/report.h"
 
 #define TEXT(name, text) text,
 
@@ -42,12 +43,15 @@ struct region {
 
 static void print_stat_usage(FILE *to)
 {
-	fputs("usage: portals-stat [--watch[=SECONDS]] PID\n"
+	fputs("usage: portals-stat [--watch[=SECONDS]] [--job] PID\n"
 	      "\n"
 	      "Shows the Portals interfaces of a running process: peers, posted entries, queue "
 	      "depths,\n"
 	      "what was dropped and why, and the oldest unfinished operation. The process is not "
 	      "disturbed.\n"
+	      "  -j, --job              what the ranks of an MPI job on this node wait for; PID "
+	      "is one of\n"
+	      "                         them or their launcher\n"
 	      "  -w, --watch[=SECONDS]  again every SECONDS (default 1), until interrupted\n"
 	      "  -V, --version          version\n"
 	      "  -h, --help             this text\n"
@@ -325,21 +329,46 @@ static int show_process(long pid)
 	return n;
 }
 
+/* Shows the ranks of a job. Returns 1, or -1 after an error message. */
+static int show_job(long pid)
+{
+	struct job_seen job;
+
+	if (!job_read((pid_t)pid, &job)) {
+		if (errno == ENOMEM)
+			fprintf(stderr, "portals-stat: out of memory\n");
+		else
+			fprintf(stderr,
+				"portals-stat: process %ld is no rank of an MPI job that is within "
+				"reach, and has started none\n",
+				pid);
+		return -1;
+	}
+	report_job(stdout, &job);
+	job_free(&job);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "job", no_argument, NULL, 'j' },
 		{ "watch", optional_argument, NULL, 'w' },
 		{ "version", no_argument, NULL, 'V' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	double every = 0;
+	bool job = false;
 	char *end;
 	long pid;
 	int c;
 
-	while ((c = getopt_long(argc, argv, "w::Vh", options, NULL)) != -1)
+	while ((c = getopt_long(argc, argv, "jw::Vh", options, NULL)) != -1)
 		switch (c) {
+		case 'j':
+			job = true;
+			break;
 		case 'w':
 			every = optarg ? strtod(optarg, &end) : 1;
 			if ((optarg && *end) || !(every > 0 && every < 86400)) {
@@ -370,7 +399,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	for (;;) {
-		int n = show_process(pid);
+		int n = job ? show_job(pid) : show_process(pid);
 
 		fflush(stdout);
 		if (!every || n <= 0)
