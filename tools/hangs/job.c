@@ -184,7 +184,7 @@ static bool take_ranks(struct job_seen *job, const struct processes *p, bool fam
 	return true;
 }
 
-bool job_read(pid_t pid, struct job_seen *job)
+bool job_read(pid_t pid, bool family, struct job_seen *job)
 {
 	static struct record first;
 	struct processes p = { .n = 0 };
@@ -196,7 +196,8 @@ bool job_read(pid_t pid, struct job_seen *job)
 		mark_family(&p, pid);
 		/* the pid may be one rank of several, whose launcher is not known */
 		ok = take_ranks(job, &p, true, &first) &&
-		     (!job->ranks || take_ranks(job, &p, false, &first));
+		     (!job->ranks || family || job->here == job->size ||
+		      take_ranks(job, &p, false, &first));
 	}
 	free(p.all);
 	errno = ok ? ESRCH : ENOMEM;
@@ -236,7 +237,7 @@ static bool is_of_library(pid_t pid, const char *task)
 	return !strncmp(name, "postern-", 8);
 }
 
-int program_threads(pid_t pid)
+static int program_threads(pid_t pid)
 {
 	const struct dirent *entry;
 	char path[40];
@@ -250,4 +251,42 @@ int program_threads(pid_t pid)
 	if (d)
 		closedir(d);
 	return n;
+}
+
+/* ---- which jobs are stuck -------------------------------------------------------------------- */
+
+/* Whether the rank waits for other ranks of its world, in all threads of the program. */
+static bool only_waits(const struct job_seen *job, const struct rank_seen *r)
+{
+	const struct base_waits_body *b = &r->record.body;
+
+	if (!r->record.ever || !b->waits || b->moving)
+		return false;
+	for (uint32_t i = 0; i < b->ops && i < BASE_WAITS_OPS; i++)
+		if (b->op[i].peer >= job->size)
+			return false;
+	return !r->record.threaded || program_threads(r->pid) == (int)b->waits;
+}
+
+bool job_is_stuck(const struct job_seen *job, int64_t ms)
+{
+	int64_t since = INT64_MIN;
+	bool any = false;
+
+	for (int i = 0; i < job->size; i++)
+		if (job->ranks[i].pid && job->ranks[i].record.body.since_ms > since)
+			since = job->ranks[i].record.body.since_ms;
+	for (int i = 0; i < job->size; i++) {
+		const struct rank_seen *r = &job->ranks[i];
+
+		if (!r->pid)
+			continue;
+		any = true;
+		/* a record may hold any number */
+		if (since > job->now_ms || r->record.body.beat_ms > job->now_ms + 1000 ||
+		    job->now_ms - since < ms || r->record.body.beat_ms - ms < since ||
+		    !only_waits(job, r))
+			return false;
+	}
+	return any;
 }

@@ -24,16 +24,21 @@ struct job_seen {
 	char program[64];        /* of the first one */
 };
 
-/* Reads the ranks of a job: `pid` is one of them, or a launcher that they descend from. False:
- * no such rank is found, or memory has run out; errno says which. */
-bool job_read(pid_t pid, struct job_seen *job);
+/* Reads the ranks of a job: `pid` is one of them, or a launcher that they descend from. With
+ * `family` only those are read that descend from it. False: no such rank is found, or memory
+ * has run out; errno says which. */
+bool job_read(pid_t pid, bool family, struct job_seen *job);
 void job_free(struct job_seen *job);
 
-/* Whether the rank has been in the same wait, as far as it could see, for the last two beats. */
+/* Whether the rank was in a wait when it was read, as far as is known. */
 bool rank_waits(const struct job_seen *job, const struct rank_seen *r);
 
-/* Threads of a process without those of the library; 0 if that cannot be known. */
-int program_threads(pid_t pid);
+/*
+ * Whether all ranks that have a pid wait, and nothing has changed for `ms` milliseconds. Each
+ * must have looked for messages after the last of them has begun its wait, and `ms` later. So a
+ * rank that computes, sleeps, reads or is stopped is not taken for one that waits.
+ */
+bool job_is_stuck(const struct job_seen *job, int64_t ms);
 
 /* The state of a process as a letter of ps(1), '?' if unknown. */
 char process_state(pid_t pid);

@@ -191,6 +191,24 @@ static const struct base_wait_comm *collective_of(const struct record *record,
 								      : NULL;
 }
 
+/* The only rank that any of the operations waits for; RANK_NONE: there are several, or more
+ * operations than are listed. */
+static int only_peer(const struct base_waits_body *b)
+{
+	int peer = RANK_NONE;
+
+	for (uint32_t i = 0; i < listed(b->ops, BASE_WAITS_OPS); i++) {
+		const struct base_wait_op *op = &b->op[i];
+
+		if (!(op->flags & BASE_WAIT_OP_AWAITED))
+			continue;
+		if (op->peer < 0 || (peer != RANK_NONE && peer != op->peer))
+			return RANK_NONE;
+		peer = op->peer;
+	}
+	return b->ops <= BASE_WAITS_OPS ? peer : RANK_NONE;
+}
+
 static int next_of(const struct wait_rows *rows, int rank, const struct base_wait *w)
 {
 	const struct record *record = &rows->job->ranks[rank].record;
@@ -203,6 +221,8 @@ static int next_of(const struct wait_rows *rows, int rank, const struct base_wai
 		next = w->peer;
 	else if (w->kind == BASE_WAIT_LOCK)
 		next = holder_of(rows->job, w);
+	else if (w->kind == BASE_WAIT_ANY)
+		next = only_peer(&record->body);
 	return next >= 0 && next < rows->job->size ? next : RANK_NONE;
 }
 

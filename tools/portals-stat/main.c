@@ -334,7 +334,7 @@ static int show_job(long pid)
 {
 	struct job_seen job;
 
-	if (!job_read((pid_t)pid, &job)) {
+	if (!job_read((pid_t)pid, false, &job)) {
 		if (errno == ENOMEM)
 			fprintf(stderr, "portals-stat: out of memory\n");
 		else
