@@ -750,6 +750,8 @@ int handover(const struct options *opt, const char *program)
 		translate_prterun(&cmd);
 	else
 		translate_srun(&cmd);
+	if (opt->deadlock_set || opt->deadlock_abort)
+		refuse_for(&cmd, "--deadlock", "run portals-stat --job on the node");
 	if (!cmd.status && opt->verbose)
 		print_command(&cmd);
 	if (!cmd.status) {

@@ -30,6 +30,7 @@
 #include "base/config.h"
 #include "runtime/rt_names.h"
 #include "tools/mpiexec/affinity.h"
+#include "tools/mpiexec/deadlock.h"
 #include "tools/mpiexec/guard.h"
 #include "tools/mpiexec/input.h"
 #include "tools/mpiexec/job.h"
@@ -39,7 +40,14 @@
 #include "tools/mpiexec/pmi_server.h"
 #include "tools/mpiexec/spawn.h"
 
-enum { GRACE_S = 2, LAST_S = 10, CLOSED_S = 1, TERM_S = 10, STATUS_TIMEOUT = 124 };
+enum {
+	GRACE_S = 2,
+	LAST_S = 10,
+	CLOSED_S = 1,
+	TERM_S = 10,
+	STATUS_TIMEOUT = 124,
+	STATUS_DEADLOCK = 250
+};
 
 /* timeout(1) sends a signal twice; so soon it is one. */
 static const double TWICE_S = 0.2;
@@ -68,7 +76,7 @@ static char *pairs; /* what the ranks of a spawned job are told */
 static char host[65];
 static const char *search;
 static struct launch_state found;
-static struct timer timeout, grace, closed, twice, term;
+static struct timer timeout, grace, closed, twice, quit_twice, term;
 
 /* The first failure stays. */
 static void set_job_status(int status)
@@ -129,6 +137,16 @@ static void timeout_over(void)
 		return;
 	say("%g s are over; ending the job", opt->timeout_s);
 	set_job_status(STATUS_TIMEOUT);
+	if (!deadlock_report(end_job))
+		end_job();
+}
+
+static void deadlock_over(void)
+{
+	if (state != RUNNING || draining)
+		return;
+	say("--deadlock-abort: ending the job");
+	set_job_status(STATUS_DEADLOCK);
 	end_job();
 }
 
@@ -173,6 +191,7 @@ static void rank_exited(int rank, int status)
 	bool left;
 
 	ranks[rank].started = false;
+	deadlock_rank(rank, 0);
 	n_running--;
 	output_collect(rank);
 	/* its last request may be an abort or a finalize */
@@ -264,6 +283,10 @@ static void fence_stuck(int rank, int waiting)
 
 /* ---- signals to mpiexec ---------------------------------------------------------------------- */
 
+static void nothing(void)
+{
+}
+
 static void twice_over(void)
 {
 	asked_before = true;
@@ -305,6 +328,21 @@ static void forward_end(int sig)
 	signal_ranks(SIGCONT);
 }
 
+static void forward_quit(void)
+{
+	forward_end(SIGQUIT);
+}
+
+/* Say what the ranks wait for, while they are there. */
+static void quit(void)
+{
+	if (quit_twice.due)
+		return;
+	loop_timer(&quit_twice, TWICE_S, nothing);
+	if (state != RUNNING || draining || !deadlock_report(forward_quit))
+		forward_quit();
+}
+
 static void take_signal(int sig)
 {
 	switch (sig) {
@@ -314,8 +352,10 @@ static void take_signal(int sig)
 	case SIGINT:
 	case SIGTERM:
 	case SIGHUP:
-	case SIGQUIT:
 		forward_end(sig);
+		break;
+	case SIGQUIT:
+		quit();
 		break;
 	case SIGTSTP:
 		signal_ranks(SIGTSTP);
@@ -417,6 +457,8 @@ static int prepare_job(void)
 	if (opt->timeout_s > 0)
 		loop_timer(&timeout, opt->timeout_s, timeout_over);
 	err = output_init(opt, room, host);
+	if (!err)
+		err = deadlock_watch(opt, deadlock_over);
 	if (!err)
 		err = pmi_server_init(opt->ranks, job_name, pairs, &pmi_events);
 	if (!err)
@@ -527,6 +569,7 @@ static int start_rank(int rank, const struct app *app, int units)
 	}
 	ranks[rank] = (struct rank){ .app = app, .pid = got.pid, .started = true, .group = true };
 	n_running++;
+	deadlock_rank(rank, got.pid);
 	err = pmi_server_attach(rank, got.pmi_fd, (int)(app - opt->apps));
 	if (!err)
 		err = output_attach(rank, got.out_fd, got.err_fd);

@@ -108,6 +108,18 @@ static bool set_timeout(struct parser *parser, const struct option *row, char **
 	return true;
 }
 
+static bool set_deadlock(struct parser *parser, const struct option *row, char **values)
+{
+	char *end;
+	double s = strtod(values[0], &end);
+
+	if (end == values[0] || *end || !isfinite(s) || s < 0 || s > 1e9)
+		return fail_value(parser, row, "a number of seconds, or 0 for never", values[0]);
+	parser->opt->deadlock_s = s;
+	parser->opt->deadlock_set = true;
+	return true;
+}
+
 static bool check_arch(struct parser *parser, const struct option *row, char **values)
 {
 	struct utsname names;
@@ -763,6 +775,9 @@ static const struct option rows[] = {
 	/* life and death */
 	{ "--timeout", "SECONDS", DOES(set_timeout, 0),
 	  .text = "end the job then; so does the variable MPIEXEC_TIMEOUT" },
+	{ "--deadlock", "SECONDS", DOES(set_deadlock, 0),
+	  .text = "when all ranks wait for so long, say for what; 0: never" },
+	{ "--deadlock-abort", "", FLAG(deadlock_abort), .text = "end the job then" },
 	{ "--keep-going -disable-auto-cleanup -enable-recovery -continuous", "", FLAG(keep_going),
 	  .text = "the others run on when a rank dies" },
 	{ "--kill-on-bad-exit -K", "", OPTION_NOTHING, .text = "it is always so" },
@@ -777,8 +792,8 @@ static const struct option rows[] = {
 	  .text = "there is no name server, as there are no dynamic processes" },
 	{ "-gdb -gdba", "", OPTION_REFUSED, .text = debugger },
 	{ "-debug -tv --debugger", "", OPTION_REFUSED, .text = debugger },
-	{ "-get-stack-traces -report-state-on-timeout", "", OPTION_IGNORED,
-	  .text = "attach a debugger before the time is over" },
+	{ "-get-stack-traces -report-state-on-timeout", "", OPTION_NOTHING,
+	  .text = "--timeout says what ranks wait for" },
 
 	/* hints and messages */
 	{ "-q --quiet -Q", "", FLAG(quiet), .text = "no hints about what is ignored" },

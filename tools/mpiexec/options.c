@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/mpiexec/deadlock.h"
 #include "tools/mpiexec/option_table.h"
 #include "tools/mpiexec/options.h"
 
@@ -59,6 +60,13 @@ static const char help[] =
 	"  -s all|none|RANKS     which ranks read standard input (default 0)\n"
 	"  --keep-going          let the others run on when a rank dies or fails\n"
 	"  --timeout SECONDS     end the job after that time, with exit status 124\n"
+	"  --deadlock SECONDS    say so when all ranks wait and none makes progress for so long "
+	"(default\n"
+	"                        60; 0: never); with --deadlock-abort end the job then, with "
+	"exit\n"
+	"                        status 250\n"
+	"  --status PID          say what the ranks of a job wait for that another mpiexec has "
+	"started\n"
 	"  -configfile FILE      read the rest from a file, where each line is what stands "
 	"between\n"
 	"                        two colons\n"
@@ -123,6 +131,14 @@ static bool show_version(struct parser *parser)
 {
 	fputs("mpiexec (Postern) " POSTERN_VERSION "\n", stdout);
 	*parser->status = fflush(stdout) ? 1 : 0;
+	return false;
+}
+
+static bool show_status(struct parser *parser, const char *pid)
+{
+	if (!pid)
+		return option_fail(parser, "--status needs PID", NULL);
+	*parser->status = deadlock_status(pid);
 	return false;
 }
 
@@ -197,6 +213,8 @@ static bool parse_option(struct parser *parser)
 		return show_help(parser);
 	if (!row && (!strcmp(name, "version") || !strcmp(name, "V") || !strcmp(name, "info")))
 		return show_version(parser);
+	if (!row && (!strcmp(name, "status") || !strncmp(name, "status=", 7)))
+		return show_status(parser, name[6] ? name + 7 : *parser->next);
 	if (!row)
 		return option_fail(parser, "unknown option", word);
 	if (row->kind == OPTION_REFUSED)
@@ -330,7 +348,9 @@ bool options_parse(struct options *opt, int argc, char **argv, int *status)
 {
 	struct parser parser = { .opt = opt, .next = argv + (argc > 0), .status = status };
 
-	*opt = (struct options){ .bind = UNIT_AUTO, .map = UNIT_MACHINE, .bind_count = 1 };
+	*opt = (struct options){
+		.bind = UNIT_AUTO, .map = UNIT_MACHINE, .bind_count = 1, .deadlock_s = 60
+	};
 	while (parse_app(&parser)) {
 		if (!*parser.next) {
 			if (check_together(&parser))

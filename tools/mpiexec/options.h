@@ -90,6 +90,8 @@ struct options {
 	const char *input; /* which ranks read standard input; NULL: 0 */
 	bool keep_going;   /* continue whatever happens to one rank */
 	double timeout_s;  /* 0: none */
+	double deadlock_s; /* how long no rank makes progress before that is said; 0: never */
+	bool deadlock_set, deadlock_abort;
 	bool quiet, verbose;
 	struct configfile file; /* holds some of the texts */
 	char **texts;           /* allocated ones, freed at the end */
