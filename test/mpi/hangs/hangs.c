@@ -7,6 +7,7 @@
  * Usage: hangs WAY [SECONDS]
  */
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,26 @@ static void start_both(void)
 	MPI_Win_complete(win); /* complete */
 }
 
+static void *receive_other(void *tag)
+{
+	int *buffer = tag;
+
+	MPI_Recv(buffer, 1, MPI_INT, other(), *buffer, MPI_COMM_WORLD, /* thread */
+		 MPI_STATUS_IGNORE);
+	return NULL;
+}
+
+/* Two threads, and both wait. */
+static void wait_in_threads(void)
+{
+	static int tags[] = { 21, 22 };
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, receive_other, &tags[0]);
+	receive_other(&tags[1]);
+	pthread_join(thread, NULL);
+}
+
 /* ---- no deadlocks: they end by themselves ---------------------------------------------------- */
 
 static void wait_for_computing(double seconds)
@@ -208,6 +229,18 @@ static void poll_only(double seconds)
 		MPI_Iprobe(other(), 8, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
+/* One thread waits for a message that the other one makes the peer send. */
+static void wait_for_thread(double seconds)
+{
+	static int tag = 21;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, receive_other, &tag);
+	usleep((useconds_t)(seconds * 1e6));
+	MPI_Send(word, 1, MPI_INT, other(), 21, MPI_COMM_WORLD);
+	pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -232,10 +265,16 @@ int main(int argc, char **argv)
 		{ "stopped", NULL, wait_for_stopped },
 		{ "slow", NULL, go_slowly },
 		{ "polls", NULL, poll_only },
+		{ "threads", wait_in_threads, NULL },
+		{ "thread", NULL, wait_for_thread },
 	};
 	const double seconds = argc > 2 ? strtod(argv[2], NULL) : 3;
+	int level;
 
-	MPI_Init(&argc, &argv);
+	MPI_Init_thread(&argc, &argv,
+			argc > 1 && !strncmp(argv[1], "thread", 6) ? MPI_THREAD_MULTIPLE
+								   : MPI_THREAD_SINGLE,
+			&level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	for (size_t i = 0; argc > 1 && i < sizeof(ways) / sizeof(ways[0]); i++) {
