@@ -28,17 +28,28 @@ static void clean_name(char *name, size_t size)
 			*c = '?';
 }
 
+/* Times are subtracted from each other. */
+static int64_t clean_time(int64_t ms)
+{
+	const int64_t most = INT64_C(1) << 52;
+
+	return ms < 0 ? 0 : ms > most ? most : ms;
+}
+
 static void check_wait(struct base_wait *w, uint32_t ops)
 {
 	w->kind = w->kind < BASE_WAIT_KINDS ? w->kind : BASE_WAIT_ANY;
 	w->op = w->op < ops ? w->op : BASE_WAITS_NONE;
 	w->frames = at_most(w->frames, BASE_WAITS_FRAMES);
+	w->since_ms = clean_time(w->since_ms);
 	if (w->peer < 0)
 		w->peer = BASE_WAITS_ANY;
 }
 
 static void check_body(struct base_waits_body *b)
 {
+	b->beat_ms = clean_time(b->beat_ms);
+	b->since_ms = clean_time(b->since_ms);
 	for (uint32_t i = 0; i < at_most(b->waits, BASE_WAITS_MOST); i++)
 		check_wait(&b->wait[i], at_most(b->ops, BASE_WAITS_OPS));
 	for (uint32_t i = 0; i < at_most(b->ops, BASE_WAITS_OPS); i++) {
@@ -46,6 +57,7 @@ static void check_body(struct base_waits_body *b)
 			b->op[i].kind = BASE_WAIT_OP_OTHER;
 		if (b->op[i].peer < 0)
 			b->op[i].peer = BASE_WAITS_ANY;
+		b->op[i].since_ms = clean_time(b->op[i].since_ms);
 	}
 	for (uint32_t i = 0; i < at_most(b->comms, BASE_WAITS_COMMS); i++)
 		clean_name(b->comm[i].name, sizeof(b->comm[i].name));

@@ -238,7 +238,7 @@ static void read_row(struct wait_rows *rows, int rank, bool lines)
 	const struct rank_seen *r = &rows->job->ranks[rank];
 	const struct base_wait *w = shown_wait(&r->record);
 	struct wait_row *row = &rows->row[rank];
-	struct symbols *symbols = lines ? symbols_open(r->pid) : NULL;
+	struct symbols *symbols = lines && w->frames ? symbols_open(r->pid) : NULL;
 
 	symbols_place(symbols, r->pid, w->frame, w->frames, &row->place);
 	symbols_close(symbols);

@@ -67,7 +67,7 @@ static void end_line(void)
 	report.len = 0;
 }
 
-static void take_text(const char *text, size_t len)
+static void take_report_text(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '\n' || report.len == sizeof(report.line) - 1)
@@ -86,7 +86,7 @@ static void report_ready(struct watch *watch, uint32_t events)
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	if (n > 0) {
-		take_text(text, (size_t)n);
+		take_report_text(text, (size_t)n);
 		return;
 	}
 	end_line();
@@ -197,7 +197,7 @@ static double tick_seconds(void)
 	return s > 5 ? 5 : s < 0.1 ? 0.1 : s;
 }
 
-static void look(void)
+static void check_ranks(void)
 {
 	const int64_t ms = (int64_t)(opt->deadlock_s * 1000);
 
@@ -209,7 +209,7 @@ static void look(void)
 			report_made();
 		return; /* once */
 	}
-	loop_timer(&tick, tick_seconds(), look);
+	loop_timer(&tick, tick_seconds(), check_ranks);
 }
 
 int deadlock_watch(const struct options *options, void (*aborts)(void))
@@ -223,7 +223,7 @@ int deadlock_watch(const struct options *options, void (*aborts)(void))
 		return -ENOMEM;
 	searches = SEARCHES_LEAST;
 	if (opt->deadlock_s > 0)
-		loop_timer(&tick, tick_seconds(), look);
+		loop_timer(&tick, tick_seconds(), check_ranks);
 	return 0;
 }
 

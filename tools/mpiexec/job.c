@@ -334,7 +334,7 @@ static void forward_quit(void)
 }
 
 /* Say what the ranks wait for, while they are there. */
-static void quit(void)
+static void report_and_quit(void)
 {
 	if (quit_twice.due)
 		return;
@@ -355,7 +355,7 @@ static void take_signal(int sig)
 		forward_end(sig);
 		break;
 	case SIGQUIT:
-		quit();
+		report_and_quit();
 		break;
 	case SIGTSTP:
 		signal_ranks(SIGTSTP);

@@ -134,7 +134,7 @@ static bool show_version(struct parser *parser)
 	return false;
 }
 
-static bool show_status(struct parser *parser, const char *pid)
+static bool print_job_status(struct parser *parser, const char *pid)
 {
 	if (!pid)
 		return option_fail(parser, "--status needs PID", NULL);
@@ -214,7 +214,7 @@ static bool parse_option(struct parser *parser)
 	if (!row && (!strcmp(name, "version") || !strcmp(name, "V") || !strcmp(name, "info")))
 		return show_version(parser);
 	if (!row && (!strcmp(name, "status") || !strncmp(name, "status=", 7)))
-		return show_status(parser, name[6] ? name + 7 : *parser->next);
+		return print_job_status(parser, name[6] ? name + 7 : *parser->next);
 	if (!row)
 		return option_fail(parser, "unknown option", word);
 	if (row->kind == OPTION_REFUSED)
