@@ -73,6 +73,7 @@ for way in recv ssend send tag comm waitall waitany probe lock complete threads;
 done
 start recv3 "${soon[@]}" -n 3 "$program" recv
 start collective "${soon[@]}" -n 3 "$program" collective
+# shellcheck disable=SC2016 # the ranks' shells expand
 start script "${soon[@]}" -n 2 sh -c '"$0" recv; true' "$program"
 for way in tag lock; do
 	PTL_NAL=udp start "udp_$way" "${soon[@]}" -n 2 "$program" $way
