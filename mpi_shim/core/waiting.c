@@ -98,7 +98,9 @@ static bool moves(const struct mpi_request *r)
 /* When the operation was first listed. */
 static int64_t first_seen(uint32_t handle, int64_t now)
 {
-	for (uint32_t i = 0; i < body.ops && i < BASE_WAITS_OPS; i++)
+	const bool current = now - body.beat_ms <= GAP_MS; /* else handles may be used again */
+
+	for (uint32_t i = 0; current && i < body.ops && i < BASE_WAITS_OPS; i++)
 		if (body.op[i].handle == handle)
 			return body.op[i].since_ms;
 	return now - BASE_WAITS_BEAT_MS;
@@ -198,13 +200,17 @@ static void list_wait(struct base_waits_body *b, struct mpi_wait *w)
 		list_any(b, w);
 }
 
+/* The handle of a request is used again, after some others. */
 static void list_plain_wait(struct base_waits_body *b, const struct mpi_request *awaited)
 {
-	if (plain.request != awaited || plain.number != awaited->obj.handle)
-		plain = (struct mpi_wait){ .kind = BASE_WAIT_REQUEST,
-					   .request = awaited,
-					   .number = awaited->obj.handle,
-					   .thread = base_thread() };
+	if (plain.request != awaited || plain.number != awaited->obj.handle ||
+	    b->beat_ms - body.beat_ms > GAP_MS)
+		plain.since_ms = 0;
+	plain.kind = BASE_WAIT_REQUEST;
+	plain.request = awaited;
+	plain.number = awaited->obj.handle;
+	plain.thread = base_thread();
+	plain.frames = 0;
 	list_wait(b, &plain);
 }
 

@@ -64,6 +64,25 @@ static const char *state_text(char state)
 	}
 }
 
+static double seconds(const struct wait_rows *rows, int64_t since_ms)
+{
+	return (double)(rows->job->now_ms - since_ms) / 1000;
+}
+
+/* The length of the message that is waited for, and the age of its request if that is older. */
+static void print_op(FILE *out, const struct wait_rows *rows, const struct base_wait *w,
+		     const struct base_wait_op *op)
+{
+	if (!(op->context & 1) && op->kind == BASE_WAIT_OP_SEND)
+		fprintf(out, ", %lld bytes", (long long)op->bytes);
+	if (!(op->context & 1) && op->kind == BASE_WAIT_OP_RECV)
+		fprintf(out, ", at most %lld bytes", (long long)op->bytes);
+	if (w->since_ms - op->since_ms >= 1000)
+		fprintf(out, ", begun %.1f s ago", seconds(rows, op->since_ms));
+	if (op->flags & BASE_WAIT_OP_MOVES)
+		fprintf(out, ", on its way");
+}
+
 static void print_rank(FILE *out, const struct wait_rows *rows, int rank)
 {
 	const struct rank_seen *r = &rows->job->ranks[rank];
@@ -76,13 +95,13 @@ static void print_rank(FILE *out, const struct wait_rows *rows, int rank)
 			(int)r->pid, state_text(process_state(r->pid)));
 		return;
 	}
-	fprintf(out, "  rank %-4d pid %-8d %s, for %.1f s", rank, (int)r->pid,
-		wait_text(row, text, sizeof(text)),
-		(double)(rows->job->now_ms - b->wait[0].since_ms) / 1000);
+	fprintf(out, "  rank %-4d pid %-8d %s", rank, (int)r->pid,
+		wait_text(row, text, sizeof(text)));
+	if (b->wait[0].op != BASE_WAITS_NONE)
+		print_op(out, rows, &b->wait[0], &b->op[b->wait[0].op]);
+	fprintf(out, ", for %.1f s", seconds(rows, b->wait[0].since_ms));
 	if (b->waits > 1)
 		fprintf(out, "; %u more threads wait", b->waits - 1);
-	if (b->wait[0].op != BASE_WAITS_NONE && b->op[b->wait[0].op].flags & BASE_WAIT_OP_MOVES)
-		fprintf(out, "; the message is on its way");
 	fputc('\n', out);
 }
 

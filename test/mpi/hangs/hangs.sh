@@ -100,12 +100,13 @@ both() {
 }
 
 check 'two receives' deadlock recv "$(both 'MPI_Recv from PEER tag 5' recv)" \
-	"in one place: ranks 0, 1 in MPI_Recv $(at recv)" 'waits for: 0 -> 1 -> 0'
+	"MPI_Recv from 1 tag 5 $(at recv), at most 4 bytes, for " "in one place: ranks 0, 1 in MPI_Recv $(at recv)" \
+	'waits for: 0 -> 1 -> 0'
 check 'three receives in a ring' deadlock recv3 "deadlock: rank 0 MPI_Recv from 1 tag 5 $(at recv), rank 1 MPI_Recv \
 from 2 tag 5 $(at recv), rank 2 MPI_Recv from 0 tag 5 $(at recv)" 'waits for: 0 -> 1 -> 2 -> 0'
 check 'two synchronous sends' deadlock ssend "$(both 'MPI_Ssend to PEER tag 5' ssend)" \
 	'not received: rank 1 has a message of 4 bytes from 0 with tag 5 on MPI_COMM_WORLD'
-check 'two long sends' deadlock send "$(both 'MPI_Send to PEER tag 7' send)"
+check 'two long sends' deadlock send 'tag 7 '"$(at send)"', 1048576 bytes, for ' "$(both 'MPI_Send to PEER tag 7' send)"
 check 'a message with another tag' deadlock tag "$(both 'MPI_Recv from PEER tag 5' tag)" 'not received: rank 1 has a message \
 of 4 bytes from 0 with tag 6 on MPI_COMM_WORLD; what is nearest to it, from 0 tag 5, differs in tag: 6 and 5'
 check 'a message on another communicator' deadlock comm 'not received: rank 1 has a message of 4 bytes from 0 with tag 5 on \
