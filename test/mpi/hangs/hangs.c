@@ -8,6 +8,7 @@
  */
 #include <mpi.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,13 +188,13 @@ static void wait_for_input(void)
 	MPI_Bcast(&c, 1, MPI_CHAR, 0, MPI_COMM_WORLD);
 }
 
-/* Rank 0 is to be stopped while it computes. */
-static void wait_for_stopped(double seconds)
+/* Rank 0 stops until it is let run on. */
+static void wait_for_stopped(void)
 {
 	if (rank == 0) {
 		printf("pid %d\n", (int)getpid());
 		fflush(stdout);
-		compute(seconds);
+		raise(SIGSTOP);
 		MPI_Send(word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD);
 	} else if (rank == 1) {
 		MPI_Recv(word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -262,7 +263,7 @@ int main(int argc, char **argv)
 		{ "input", wait_for_input, NULL },
 		{ "computing", NULL, wait_for_computing },
 		{ "sleeping", NULL, wait_for_sleeping },
-		{ "stopped", NULL, wait_for_stopped },
+		{ "stopped", wait_for_stopped, NULL },
 		{ "slow", NULL, go_slowly },
 		{ "polls", NULL, poll_only },
 		{ "threads", wait_in_threads, NULL },

@@ -164,11 +164,10 @@ waits_for() {
 # A rank is stopped while the other waits for it, and runs on later.
 stopped() {
 	local pid rank rc=0
-	"$mpiexec" "${soon[@]}" --timeout 100 -n 2 "$program" stopped 0.5 >"$dir/stopped.out" 2>"$dir/stopped.err" </dev/null &
+	"$mpiexec" "${soon[@]}" --timeout 100 -n 2 "$program" stopped >"$dir/stopped.out" 2>"$dir/stopped.err" </dev/null &
 	pid=$!
 	until_true grep -q pid "$dir/stopped.out"
 	rank=$(sed -n 's/^pid //p' "$dir/stopped.out")
-	kill -STOP "$rank"
 	until_true waits_for "$pid" 1 2
 	"$stat" --job "$pid" >"$dir/stopped.stat"
 	kill -CONT "$rank"
