@@ -64,7 +64,7 @@ static const char *state_text(char state)
 	}
 }
 
-static double seconds(const struct wait_rows *rows, int64_t since_ms)
+static double age_s(const struct wait_rows *rows, int64_t since_ms)
 {
 	return (double)(rows->job->now_ms - since_ms) / 1000;
 }
@@ -78,7 +78,7 @@ static void print_op(FILE *out, const struct wait_rows *rows, const struct base_
 	if (!(op->context & 1) && op->kind == BASE_WAIT_OP_RECV)
 		fprintf(out, ", at most %lld bytes", (long long)op->bytes);
 	if (w->since_ms - op->since_ms >= 1000)
-		fprintf(out, ", begun %.1f s ago", seconds(rows, op->since_ms));
+		fprintf(out, ", begun %.1f s ago", age_s(rows, op->since_ms));
 	if (op->flags & BASE_WAIT_OP_MOVES)
 		fprintf(out, ", on its way");
 }
@@ -99,7 +99,7 @@ static void print_rank(FILE *out, const struct wait_rows *rows, int rank)
 		wait_text(row, text, sizeof(text)));
 	if (b->wait[0].op != BASE_WAITS_NONE)
 		print_op(out, rows, &b->wait[0], &b->op[b->wait[0].op]);
-	fprintf(out, ", for %.1f s", seconds(rows, b->wait[0].since_ms));
+	fprintf(out, ", for %.1f s", age_s(rows, b->wait[0].since_ms));
 	if (b->waits > 1)
 		fprintf(out, "; %u more threads wait", b->waits - 1);
 	fputc('\n', out);
