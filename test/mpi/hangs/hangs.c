@@ -220,6 +220,16 @@ static void go_slowly(double seconds)
 	} while (!word[0]);
 }
 
+/* One message, over a link that is slow. */
+static void send_slowly(void)
+{
+	if (rank == 0)
+		MPI_Send(bytes, LONG, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+	if (rank == 1)
+		MPI_Recv(bytes, LONG, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* A program may test for a message, and for other things that are none of MPI's business. */
 static void poll_only(double seconds)
 {
@@ -261,6 +271,7 @@ int main(int argc, char **argv)
 		{ "lock", lock_both, NULL },
 		{ "complete", start_both, NULL },
 		{ "input", wait_for_input, NULL },
+		{ "transfer", send_slowly, NULL },
 		{ "computing", NULL, wait_for_computing },
 		{ "sleeping", NULL, wait_for_sleeping },
 		{ "stopped", wait_for_stopped, NULL },

@@ -5,7 +5,7 @@
 # Jobs that hang, and what is said of them; and jobs that only look like it, of which nothing may be said. Many run at
 # the same time, since they do nothing but wait.
 #
-# Usage: hangs.sh MPIEXEC PORTALS_STAT PROGRAM SOURCE
+# Usage: hangs.sh MPIEXEC PORTALS_STAT PROGRAM SOURCE NALS
 set -eu
 # shellcheck source=test/tap.sh
 . "$(cd "$(dirname "$0")/../.." && pwd)/tap.sh"
@@ -14,6 +14,7 @@ mpiexec=$1
 stat=$2
 program=$3
 source=$4
+nals=" $5 "
 unset PMI_FD PMI_RANK PMI_SIZE MPIEXEC_TIMEOUT
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -75,15 +76,21 @@ start recv3 "${soon[@]}" -n 3 "$program" recv
 start collective "${soon[@]}" -n 3 "$program" collective
 # shellcheck disable=SC2016 # the ranks' shells expand
 start script "${soon[@]}" -n 2 sh -c '"$0" recv; true' "$program"
-for way in tag lock; do
-	PTL_NAL=udp start "udp_$way" "${soon[@]}" -n 2 "$program" $way
-done
-PTL_NAL=udp start udp_collective "${soon[@]}" -n 3 "$program" collective
+if [[ $nals == *' udp '* ]]; then
+	for way in tag lock; do
+		PTL_NAL=udp start "udp_$way" "${soon[@]}" -n 2 "$program" $way
+	done
+	PTL_NAL=udp start udp_collective "${soon[@]}" -n 3 "$program" collective
+fi
 start once --deadlock 0.5 --timeout 10 -n 2 "$program" recv
 wait
 for way in computing sleeping slow polls thread; do
 	start "$way" "${soon[@]}" -n 2 "$program" $way 3
 done
+
+if [[ $nals == *' sim '* ]]; then
+	PTL_NAL=sim PTL_SIM=rate=2 start transfer "${soon[@]}" -n 2 "$program" transfer
+fi
 
 # deadlock NAME TEXT...: ended by mpiexec after a report with these texts; without lines only ended
 deadlock() {
@@ -123,10 +130,12 @@ rank 1 MPI_Win_lock for the lock of rank 0's window $(at lock)"
 check 'access epochs that nobody has posted' deadlock complete 'deadlock: rank 0 MPI_Win_' ', rank 1 MPI_Win_'
 check 'all threads of all ranks' deadlock threads '; 1 more threads wait'
 check 'ranks that a script has started' deadlock script "$(both 'MPI_Recv from PEER tag 5' recv)"
-check 'over udp: a message with another tag' deadlock udp_tag 'differs in tag: 6 and 5'
-check 'over udp: two locks' deadlock udp_lock "deadlock: rank 0 MPI_Win_lock for the lock of rank 1's window $(at lock), "
-check 'over udp: a collective that one rank has not called' deadlock udp_collective \
-	"rank 2 is not in it, but in MPI_Recv from 0 tag 9 $(at missing)"
+if [[ $nals == *' udp '* ]]; then
+	check 'over udp: a message with another tag' deadlock udp_tag 'differs in tag: 6 and 5'
+	check 'over udp: two locks' deadlock udp_lock "deadlock: rank 0 MPI_Win_lock for the lock of rank 1's window $(at lock), "
+	check 'over udp: a collective that one rank has not called' deadlock udp_collective \
+		"rank 2 is not in it, but in MPI_Recv from 0 tag 9 $(at missing)"
+fi
 
 # ---- once, and at the time-out -----------------------------------------------------------------
 
@@ -179,6 +188,9 @@ check 'no alarm: a rank reads' reads
 check 'no alarm: a rank is stopped' stopped
 wait
 check 'no alarm: a rank computes' quiet computing
+if [[ $nals == *' sim '* ]]; then
+	check 'no alarm: a long message over a slow link' quiet transfer
+fi
 check 'no alarm: a rank sleeps' quiet sleeping
 check 'no alarm: messages come slowly' quiet slow
 check 'no alarm: ranks poll' quiet polls
