@@ -82,8 +82,7 @@ static int move_in_place(struct mpi_transfer *a)
 	return move_extents(a, a->from, a->from + a->bytes, &memory, &a->moved);
 }
 
-/* The range of the file from the first byte of an access to the last. */
-static void range_of(const struct mpi_transfer *a, int64_t *from, int64_t *to)
+void mpi_transfer_range(const struct mpi_transfer *a, int64_t *from, int64_t *to)
 {
 	const struct mpi_view *v = &a->file->view;
 
@@ -91,7 +90,8 @@ static void range_of(const struct mpi_transfer *a, int64_t *from, int64_t *to)
 	*to = mpi_view_place(v, a->from + a->bytes - 1) + 1;
 	if (v->sorted)
 		return;
-	/* copies of the filetype lie within each other: take all of those that are touched */
+	/* runs overlap, or copies of the filetype lie within each other: take all of the latter
+	 * that are touched */
 	*from = v->disp;
 	*to += v->laid->true_extent;
 }
@@ -104,7 +104,7 @@ int mpi_transfer_alone(struct mpi_transfer *a)
 	if (a->bytes == 0)
 		return MPI_SUCCESS;
 	if (a->file->atomic) {
-		range_of(a, &from, &to);
+		mpi_transfer_range(a, &from, &to);
 		err = mpi_disk_lock(a->file, a->writes, from, to);
 		if (err)
 			return err;

@@ -75,7 +75,7 @@ static int try_lock(struct mpi_file *file)
 {
 	int err;
 
-	if (!mpi_file_one_node(file->comm) && locks_stay_here(file))
+	if (!mpi_file_on_one_node(file->comm) && locks_stay_here(file))
 		return mpi_fail(MPI_ERR_UNSUPPORTED_OPERATION,
 				"%s is on NFS that is mounted without locks among nodes, which "
 				"atomic mode needs: mount it with local_lock=none",

@@ -6,6 +6,7 @@
  * mpi_hints. A value that makes no sense is ignored, as if the hint were not given.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,13 +94,22 @@ static int64_t number_of_hint(const struct mpi_info *info, const char *key)
 	return value ? positive_number(value) : 0;
 }
 
-static void use_hints(struct mpi_file *file)
+/* As many aggregators as ranks, if the hint does not say fewer; the hint says how many are used. */
+static int use_aggregators(struct mpi_file *file)
+{
+	int64_t wanted = number_of_hint(file->info, "cb_nodes");
+	char text[16];
+
+	file->hints.cb_nodes = wanted && wanted < file->comm->size ? (int)wanted : file->comm->size;
+	snprintf(text, sizeof(text), "%d", file->hints.cb_nodes);
+	return mpi_info_put(file->info, "cb_nodes", text);
+}
+
+static int use_hints(struct mpi_file *file)
 {
 	const struct mpi_info *info = file->info;
 	struct mpi_hints *h = &file->hints;
-	int64_t nodes = number_of_hint(info, "cb_nodes");
 
-	h->cb_nodes = nodes < file->comm->size ? (int)nodes : file->comm->size;
 	h->cb_buffer_size = number_of_hint(info, "cb_buffer_size");
 	h->cb_read = choice_of(info, "romio_cb_read");
 	h->cb_write = choice_of(info, "romio_cb_write");
@@ -107,6 +117,8 @@ static void use_hints(struct mpi_file *file)
 	h->ds_write = choice_of(info, "romio_ds_write");
 	h->ind_rd_buffer_size = number_of_hint(info, "ind_rd_buffer_size");
 	h->ind_wr_buffer_size = number_of_hint(info, "ind_wr_buffer_size");
+	h->striping_unit = number_of_hint(info, "striping_unit");
+	return use_aggregators(file);
 }
 
 int mpi_hints_take(struct mpi_file *file, const struct mpi_info *info)
@@ -123,9 +135,7 @@ int mpi_hints_take(struct mpi_file *file, const struct mpi_info *info)
 		if (value)
 			err = mpi_info_put(file->info, key, value);
 	}
-	if (!err)
-		use_hints(file);
-	return err;
+	return err ? err : use_hints(file);
 }
 
 unsigned int mpi_hints_permissions(const struct mpi_info *info)

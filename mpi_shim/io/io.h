@@ -11,6 +11,7 @@
  *   the call          calls.c, nonblocking.c one function for each form
  *   an access         transfer.c              checks, data representation, status
  *   together, alone   collective.c, alone.c  which bytes this process moves
+ *   by an image       twophase.c             short extents of many ranks in large transfers
  *   bytes             disk.c, atomic.c       system calls, short transfers, errors; locks
  *
  * An access moves bytes as they are in the file, in memory that a datatype describes. Data
@@ -45,7 +46,7 @@ struct mpi_view {
 	const struct mpi_datarep *rep;
 	MPI_Count etype_bytes; /* data bytes of an etype in the file */
 	/* Later data bytes lie further behind in the file. Else copies of the filetype lie within
-	 * each other: its extent is shorter than its data. */
+	 * each other, as its extent is shorter than its data; or its runs overlap. */
 	bool sorted;
 };
 
@@ -105,6 +106,7 @@ enum mpi_hint_choice { MPI_HINT_AUTOMATIC, MPI_HINT_ENABLE, MPI_HINT_DISABLE };
 struct mpi_hints {
 	int cb_nodes; /* aggregators of a collective access */
 	int64_t cb_buffer_size;
+	int64_t striping_unit;                  /* 0: not given */
 	enum mpi_hint_choice cb_read, cb_write; /* two-phase collective access */
 	enum mpi_hint_choice ds_read, ds_write; /* data sieving */
 	int64_t ind_rd_buffer_size, ind_wr_buffer_size;
@@ -145,6 +147,8 @@ struct mpi_file {
 	struct mpi_info *info; /* the hints in force, as text */
 	struct mpi_errhandler *handler;
 	struct mpi_split split;
+	void *parts;             /* collective.c: the exchange before an access */
+	struct mpi_image *image; /* twophase.c; NULL: not made */
 };
 
 /* The file of `handle`; NULL: not a file. */
@@ -165,9 +169,12 @@ void mpi_files_fini(void);
  * own first. `same` of all ranks must be equal, else the error says that `what` differs. */
 int mpi_file_agree(struct mpi_comm *comm, int err, int64_t same, const char *what);
 /* Whether all ranks are on this node. */
-bool mpi_file_one_node(const struct mpi_comm *comm);
+bool mpi_file_on_one_node(const struct mpi_comm *comm);
 /* MPI_SUCCESS if no mode forbids to change the size. */
 int mpi_file_resizable(const struct mpi_file *file);
+
+/* Bytes of mpi_file.parts. */
+size_t mpi_transfer_parts(const struct mpi_comm *comm);
 
 /* ---- hints.c --------------------------------------------------------------------------------- */
 
@@ -256,6 +263,27 @@ int mpi_transfer_allowed(const struct mpi_file *file, bool writes, bool by_share
 int mpi_transfer_alone(struct mpi_transfer *a);
 /* `err`: what this rank met before; then it takes part without data. */
 int mpi_transfer_together(struct mpi_transfer *a, int err);
+/* The range of the file from the first byte of an access to the last. There are some bytes. */
+void mpi_transfer_range(const struct mpi_transfer *a, int64_t *from, int64_t *to);
+
+/* ---- twophase.c ------------------------------------------------------------------------------ */
+
+#define MPI_TWOPHASE_MOST (64 << 20) /* bytes of a round */
+
+/* A collective access by an image, as all ranks have agreed. */
+struct mpi_twophase {
+	int64_t from, to; /* the range of the file that they access together */
+	int aggregators;  /* ranks that read and write for all */
+	int64_t buffer;   /* bytes of one of them in a round, at most */
+	int64_t unit;     /* their parts begin at multiples of it; 1 to MPI_TWOPHASE_MOST */
+};
+
+/* Make the memory that the ranks share, unless it is there. Collective. False on all ranks: it
+ * cannot be made here, and each has to access the file by itself. */
+bool mpi_twophase_ready(struct mpi_file *file, const struct mpi_twophase *how);
+/* Carry out the access. Collective; all ranks have an error if one has it. */
+int mpi_twophase_run(struct mpi_transfer *a, const struct mpi_twophase *how);
+void mpi_twophase_end(struct mpi_file *file);
 
 /* ---- shared.c -------------------------------------------------------------------------------- */
 

@@ -59,12 +59,14 @@ static void destroy_file(void *object)
 	struct mpi_file *file = object;
 
 	close_descriptor(file);
+	mpi_twophase_end(file);
 	mpi_view_end(&file->view);
 	mpi_object_release(file->handler);
 	mpi_object_release(file->info);
 	mpi_object_release(file->comm);
 	free(file->name);
 	free(file->path);
+	free(file->parts);
 }
 
 __attribute__((constructor(201))) static void set_up_files(void)
@@ -103,10 +105,11 @@ static struct mpi_file *file_new(struct mpi_comm *own, const char *name, int amo
 	mpi_view_default(&file->view);
 	file->name = strdup(name);
 	file->path = absolute_path(name);
-	if (file->name && file->path)
+	file->parts = malloc(mpi_transfer_parts(own));
+	if (file->name && file->path && file->parts)
 		return file;
 	mpi_object_release(file);
-	mpi_fail_memory("the name of a file");
+	mpi_fail_memory("a file");
 	return NULL;
 }
 
@@ -196,7 +199,7 @@ static int open_existing(struct attempt *t)
 	return take_descriptor(t, fd);
 }
 
-bool mpi_file_one_node(const struct mpi_comm *comm)
+bool mpi_file_on_one_node(const struct mpi_comm *comm)
 {
 	for (int i = 0; i < comm->size; i++)
 		if (!mpi_is_here(mpi_group_world(comm->local, i)))
@@ -219,7 +222,7 @@ static int open_together(struct attempt *t)
 		err = mpi_file_agree(comm, err, 0, "");
 	if (!err && (!creates || comm->rank != 0))
 		err = open_existing(t);
-	if (mpi_file_one_node(comm))
+	if (mpi_file_on_one_node(comm))
 		identity = (int64_t)(t->identity & INT64_MAX);
 	return mpi_file_agree(comm, err, err ? 0 : identity, "the file that the name leads to");
 }

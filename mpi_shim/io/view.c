@@ -160,6 +160,14 @@ static int check_filetype(const struct mpi_type *etype, const struct mpi_type *f
 	return mpi_type_runs(filetype, 1, check_order, &c);
 }
 
+/* A file that is only read may have runs that overlap. */
+static bool is_disjoint(const struct mpi_type *laid)
+{
+	struct order_check c = { .writable = true };
+
+	return mpi_type_runs(laid, 1, check_order, &c) == MPI_SUCCESS;
+}
+
 static void use_types(struct mpi_view *v, struct mpi_type *etype, struct mpi_type *filetype)
 {
 	v->etype = mpi_object_keep(etype);
@@ -181,7 +189,7 @@ int mpi_view_make(struct mpi_view *v, MPI_Offset disp, struct mpi_type *etype,
 	if (err)
 		return err;
 	use_types(&made, etype, filetype);
-	made.sorted = made.laid->true_extent <= made.laid->extent;
+	made.sorted = made.laid->true_extent <= made.laid->extent && is_disjoint(made.laid);
 	*v = made;
 	return MPI_SUCCESS;
 }
