@@ -3,7 +3,7 @@
  *
  * The last of three ranks is killed in the middle of an access to a file: the others get an error
  * and not a hang, what they wrote and synchronized is there, and they can close the file.
- * Usage: write|ordered|open, for mpiexec --keep-going.
+ * Usage: write|together|ordered|open, for mpiexec --keep-going.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ static int deadly;
 /* Instead of the C library's: the killed rank has begun to write. */
 ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t at, int flags)
 {
-	if (deadly)
+	if (deadly && !--deadly)
 		raise(SIGKILL);
 	return syscall(SYS_pwritev2, fd, iov, (long)n, at, 0L, (long)flags);
 }
@@ -46,6 +46,43 @@ static int class_of(int err)
 	return class;
 }
 
+/* Blocks of three ranks between each other, in two-phase access: the killed rank is one of those
+ * that write for all, in the second round or a later one. */
+static int write_together(MPI_File file)
+{
+	enum { BLOCK = 16, BLOCKS = 20000 };
+	char *memory = malloc(BLOCK * BLOCKS);
+	MPI_Datatype block, view;
+	MPI_Info info;
+	int err;
+
+	memset(memory, 'x', BLOCK * BLOCKS);
+	MPI_Info_create(&info);
+	MPI_Info_set(info, "romio_cb_write", "enable");
+	MPI_Info_set(info, "cb_buffer_size", "65536");
+	MPI_Type_contiguous(BLOCK, MPI_CHAR, &block);
+	MPI_Type_create_resized(block, 0, 3 * BLOCK, &view);
+	MPI_Type_commit(&view);
+	err = MPI_File_set_view(file, 4096 + BLOCK * rank, MPI_CHAR, view, "native", info);
+	if (!err)
+		err = MPI_File_write_all(file, memory, BLOCK * BLOCKS, MPI_CHAR, MPI_STATUS_IGNORE);
+	MPI_Type_free(&view);
+	MPI_Type_free(&block);
+	MPI_Info_free(&info);
+	free(memory);
+	return err;
+}
+
+static int read_plainly(const char *path, long at, int *word)
+{
+	FILE *f = fopen(path, "rb");
+	int ok = f && fseek(f, at, SEEK_SET) == 0 && fread(word, sizeof(*word), 1, f) == 1;
+
+	if (f)
+		fclose(f);
+	return ok;
+}
+
 int main(int argc, char **argv)
 {
 	const char *way = argc > 1 ? argv[1] : "write";
@@ -63,7 +100,7 @@ int main(int argc, char **argv)
 	if (!err)
 		err = MPI_File_sync(file);
 	if (rank == 2) {
-		deadly = 1;
+		deadly = strcmp(way, "together") ? 1 : 2;
 		if (!strcmp(way, "open"))
 			raise(SIGKILL);
 	} else {
@@ -73,6 +110,8 @@ int main(int argc, char **argv)
 		MPI_File other;
 
 		err = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, MPI_INFO_NULL, &other);
+	} else if (!strcmp(way, "together")) {
+		err = write_together(file);
 	} else if (!strcmp(way, "ordered")) {
 		err = MPI_File_write_ordered(file, &data, 1, MPI_INT, MPI_STATUS_IGNORE);
 	} else {
@@ -80,7 +119,10 @@ int main(int argc, char **argv)
 					    MPI_STATUS_IGNORE);
 	}
 	tell(class_of(err) == MPI_ERR_PROC_ABORTED, "the others get an error");
-	err = MPI_File_read_at(file, 4 * (1 - rank), &back, 1, MPI_INT, MPI_STATUS_IGNORE);
+	if (!strcmp(way, "together")) /* the view has other bytes */
+		err = !read_plainly(path, 4 * (1 - rank), &back);
+	else
+		err = MPI_File_read_at(file, 4 * (1 - rank), &back, 1, MPI_INT, MPI_STATUS_IGNORE);
 	tell(!err && back == data, "what was synchronized is there");
 	err = MPI_File_set_size(file, 1000);
 	tell(class_of(err) == MPI_ERR_PROC_ABORTED, "collective calls have errors from then on");
