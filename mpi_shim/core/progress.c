@@ -33,6 +33,7 @@
 
 struct mpi_queues mpi_queues;
 uint32_t mpi_exposed;
+uint32_t mpi_polled;
 
 static struct mpi_progress_hooks hook;
 static struct {
@@ -281,25 +282,6 @@ static bool settle_limbo(void)
 	return any;
 }
 
-/* Runs one round: events, waiting up to `ms` milliseconds for the first, and the work that
- * follows from them. */
-static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
-{
-	bool any;
-
-	if (mpi_hooks_due)
-		ms = 0;
-	any = take_events(h, n, ms);
-	if (ms && !any)
-		mpi_check_peers();
-	if (limbo)
-		any |= settle_limbo();
-	any |= mpi_hooks_progress();
-	if (any && mpi_world.threaded)
-		mpi_progress_wake();
-	return any;
-}
-
 int64_t mpi_now_ms(void)
 {
 	struct timespec t;
@@ -322,6 +304,39 @@ void mpi_check_peers_now_and_then(void)
 {
 	if (mpi_now_ms() - checked_ms >= CHECK_MS)
 		mpi_check_peers();
+}
+
+static ptl_time_t longest_wait(void)
+{
+	return mpi_polled ? 1 : CHECK_MS;
+}
+
+/* A wait has ended without an event. */
+static void check_after_wait(void)
+{
+	if (mpi_polled)
+		mpi_check_peers_now_and_then();
+	else
+		mpi_check_peers();
+}
+
+/* Runs one round: events, waiting up to `ms` milliseconds for the first, and the work that
+ * follows from them. */
+static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
+{
+	bool any;
+
+	if (mpi_hooks_due)
+		ms = 0;
+	any = take_events(h, n, ms);
+	if (ms && !any)
+		check_after_wait();
+	if (limbo)
+		any |= settle_limbo();
+	any |= mpi_hooks_progress();
+	if (any && mpi_world.threaded)
+		mpi_progress_wake();
+	return any;
 }
 
 /* Waits while another thread is in Portals: its events, or its leaving, wake this one. */
@@ -369,9 +384,9 @@ static bool progress_threaded(bool block, const struct mpi_request *until)
 	awaited = until;
 	mpi_unlock();
 	h[n] = wake;
-	if (PtlEQAwait(h, n + 1, CHECK_MS, &which) == PTL_EQ_EMPTY) {
+	if (PtlEQAwait(h, n + 1, longest_wait(), &which) == PTL_EQ_EMPTY) {
 		mpi_lock();
-		mpi_check_peers();
+		check_after_wait();
 	} else {
 		mpi_lock();
 	}
@@ -408,7 +423,7 @@ bool mpi_progress(bool block)
 		mpi_check_peers_now_and_then();
 	if (mpi_world.threaded)
 		return progress_threaded(block, NULL);
-	return sweep(h, in_use(h), block ? CHECK_MS : 0);
+	return sweep(h, in_use(h), block ? longest_wait() : 0);
 }
 
 void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)

@@ -54,6 +54,9 @@ void mpi_progress_add_queue(ptl_handle_eq_t eq, void (*event)(const ptl_event_t 
 /* Number of memory regions that others reach through Portals: a waiting process must poll for
  * what comes to them. */
 extern uint32_t mpi_exposed;
+/* Number of operations in progress whose end comes without an event: a waiting process looks for
+ * it every millisecond. */
+extern uint32_t mpi_polled;
 
 /* ---- queues of requests --------------------------------------------------------------------- */
 

@@ -36,17 +36,22 @@ static int find_position(struct mpi_file *file, const struct mpi_io *io, MPI_Off
 	return MPI_SUCCESS;
 }
 
+int mpi_io_begin(struct mpi_file *file, const struct mpi_io *io, struct mpi_transfer *a)
+{
+	MPI_Offset position = 0;
+	int err = find_position(file, io, &position);
+
+	return err ? err
+		   : mpi_transfer_begin(a, file, position, io->buf, io->count, io->type,
+					io->writes);
+}
+
 int mpi_io_run(struct mpi_file *file, const struct mpi_io *io, bool together, MPI_Count *bytes)
 {
 	struct mpi_transfer a = { .file = file, .writes = io->writes };
-	MPI_Offset position = 0;
-	bool begun;
-	int err = find_position(file, io, &position);
+	int err = mpi_io_begin(file, io, &a);
+	bool begun = !err;
 
-	if (!err)
-		err = mpi_transfer_begin(&a, file, position, io->buf, io->count, io->type,
-					 io->writes);
-	begun = !err;
 	if (together)
 		err = mpi_transfer_together(&a, err);
 	else if (!err)

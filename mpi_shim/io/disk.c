@@ -59,8 +59,8 @@ int mpi_disk_error(const char *name, const char *doing, int number)
 	return mpi_fail(class_of_errno(number), "%s %s: %m (errno %d)", doing, name, number);
 }
 
-static int move_failed(const struct mpi_file *file, bool writes, int64_t at, uint64_t bytes,
-		       int number)
+int mpi_disk_failed(const struct mpi_file *file, bool writes, int64_t at, uint64_t bytes,
+		    int number)
 {
 	errno = number;
 	return mpi_fail(class_of_errno(number), "%s %llu bytes at offset %lld of %s: %m (errno %d)",
@@ -133,9 +133,9 @@ int mpi_disk_move(struct mpi_file *file, bool writes, int64_t at, uint64_t bytes
 		ssize_t some = call_once(file, writes, at, iov, n);
 
 		if (some < 0)
-			return move_failed(file, writes, at, bytes, (int)-some);
+			return mpi_disk_failed(file, writes, at, bytes, (int)-some);
 		if (some == 0 && writes)
-			return move_failed(file, writes, at, bytes, EIO);
+			return mpi_disk_failed(file, writes, at, bytes, EIO);
 		if (some == 0)
 			break;
 		skip_runs(memory, (uint64_t)some);

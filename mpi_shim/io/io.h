@@ -197,6 +197,10 @@ void mpi_file_handler_fini(void);
  * the words for it, as "opening". */
 int mpi_disk_error(const char *name, const char *doing, int number) __attribute__((cold));
 
+/* The same for a transfer of data. */
+int mpi_disk_failed(const struct mpi_file *file, bool writes, int64_t at, uint64_t bytes,
+		    int number) __attribute__((cold));
+
 /*
  * Move `bytes` bytes between the place `at` of the file and the buffers of `memory`, from where
  * that walk is. Adds what was moved to *moved, and goes over it in the walk. Reading stops at the

@@ -42,7 +42,7 @@ static struct mpi_request *new_request(const struct mpi_file *file)
 	return r;
 }
 
-static void complete_request(struct mpi_request *r, int err, MPI_Count bytes)
+void mpi_io_complete(struct mpi_request *r, int err, MPI_Count bytes)
 {
 	r->bytes = bytes;
 	if (err)
@@ -52,15 +52,22 @@ static void complete_request(struct mpi_request *r, int err, MPI_Count bytes)
 
 static int start_io(struct mpi_file *file, const struct mpi_io *io, struct mpi_request **request)
 {
+	struct mpi_transfer a = { .file = file, .writes = io->writes };
 	struct mpi_request *r = new_request(file);
-	MPI_Count bytes = 0;
 	int err;
 
 	if (!r)
 		return MPI_ERR_NO_MEM;
-	err = mpi_io_run(file, io, false, &bytes);
-	complete_request(r, err, bytes);
 	*request = r;
+	err = mpi_io_begin(file, io, &a);
+	if (err) {
+		mpi_io_complete(r, err, 0);
+		return MPI_SUCCESS;
+	}
+	if (mpi_uring_start(&a, r))
+		return MPI_SUCCESS;
+	err = mpi_transfer_end(&a, mpi_transfer_alone(&a));
+	mpi_io_complete(r, err, a.user_bytes);
 	return MPI_SUCCESS;
 }
 
@@ -154,7 +161,7 @@ static int begin_split(struct mpi_file *file, const struct mpi_io *io, enum mpi_
 	if (!r)
 		return MPI_ERR_NO_MEM;
 	err = mpi_io_run(file, io, true, &bytes);
-	complete_request(r, err, bytes);
+	mpi_io_complete(r, err, bytes);
 	file->split = (struct mpi_split){ kind, io->buf, r };
 	return MPI_SUCCESS;
 }

@@ -20,6 +20,7 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/node.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/io/calls.h"
 #include "mpi_shim/io/io.h"
 
 /* ---- agreement ------------------------------------------------------------------------------- */
@@ -330,6 +331,7 @@ void mpi_files_fini(void)
 {
 	struct mpi_file *file;
 
+	mpi_uring_fini();
 	for (uint32_t i = 0; (file = mpi_pool_at(MPI_KIND_FILE, i)); i++) {
 		if (!file->obj.handle)
 			continue;
