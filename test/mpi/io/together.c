@@ -262,11 +262,76 @@ static const char *round_of(int round)
 	return NULL;
 }
 
+/* ---- long non-blocking accesses -------------------------------------------------------------- */
+
+enum { LONG_MOST = 300000, AT_ONCE = 6 };
+
+/* Several at a time, each of a length and memory of its own; they end in any order. */
+static const char *run_long(bool writes, int total, const int *length, const int *gap)
+{
+	int at = tap_rank * AT_ONCE * LONG_MOST, count;
+	unsigned char *memory[AT_ONCE];
+	MPI_Request request[AT_ONCE];
+	MPI_Status status[AT_ONCE];
+
+	for (int i = 0; i < AT_ONCE; i++, at += LONG_MOST) {
+		MPI_Datatype type = memory_type(length[i], gap[i]);
+
+		memory[i] = calloc((size_t)length[i] + 1, (size_t)gap[i]);
+		for (int k = 0; writes && k < length[i]; k++)
+			memory[i][k * gap[i]] = byte_of(tap_rank, i, k);
+		if (writes)
+			CHECK_OK(MPI_File_iwrite_at(file, at, memory[i], 1, type, &request[i]));
+		else
+			CHECK_OK(MPI_File_iread_at(file, at, memory[i], 1, type, &request[i]));
+		MPI_Type_free(&type);
+	}
+	CHECK_OK(MPI_Waitall(AT_ONCE, request, status));
+	at = tap_rank * AT_ONCE * LONG_MOST;
+	for (int i = 0; i < AT_ONCE; i++, at += LONG_MOST) {
+		int n = at + length[i] <= total ? length[i] : at < total ? total - at : 0;
+
+		CHECK_OK(MPI_Get_count(&status[i], MPI_BYTE, &count));
+		CHECK_INT(count, writes ? length[i] : n);
+		for (int k = 0; !writes && k < length[i] * gap[i]; k++)
+			CHECK_INT(memory[i][k], k % gap[i] || k / gap[i] >= n
+							? 0
+							: byte_of(tap_rank, i, k / gap[i]));
+		free(memory[i]);
+	}
+	return NULL;
+}
+
+static const char *long_accesses(int round)
+{
+	int length[AT_ONCE], gap[AT_ONCE], total = tap_size * AT_ONCE * LONG_MOST;
+	const char *path = path_of("long"), *wrong;
+
+	(void)round;
+	for (int i = 0; i < AT_ONCE; i++) {
+		length[i] = LONG_MOST / 4 + draw_below(LONG_MOST * 3 / 4);
+		gap[i] = 1 + draw_below(2);
+	}
+	CHECK_OK(open_file(MPI_COMM_WORLD, path,
+			   MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, &file));
+	if ((wrong = run_long(true, total, length, gap)))
+		return wrong;
+	/* the file ends in the middle of the last rank's last access but one */
+	total -= LONG_MOST + LONG_MOST - length[AT_ONCE - 2] / 2;
+	CHECK_OK(MPI_File_set_size(file, total));
+	if ((wrong = run_long(false, total, length, gap)))
+		return wrong;
+	CHECK_OK(MPI_File_close(&file));
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	tap_start(argc, argv, 24);
 	folder_make();
 	tap_case("random parts of a tile beside a model", round_of);
+	tap_rounds_set(2);
+	tap_case("long non-blocking accesses, several at a time", long_accesses);
 	folder_end();
 	return tap_end();
 }
