@@ -48,6 +48,13 @@ TITLES = {
     'udp_bandwidth': ('by UDP, the other by TCP: bandwidth', 'way, bytes', 1, 'GB/s'),
     'eth_latency': ('by Ethernet frames, the other by TCP: latency', 'way, bytes', 1, 'ns'),
     'eth_bandwidth': ('by Ethernet frames, the other by TCP: bandwidth', 'way, bytes', 1, 'GB/s'),
+    'files_plain_write': ('files: pwrite, without MPI', 'file system, access, ranks, bytes', 1, 'GB/s'),
+    'files_plain_read': ('files: pread, without MPI', 'file system, access, ranks, bytes', 1, 'GB/s'),
+    'files_alone_write': ('files: each rank writes', 'file system, access, ranks, bytes', 1, 'GB/s'),
+    'files_alone_read': ('files: each rank reads', 'file system, access, ranks, bytes', 1, 'GB/s'),
+    'files_together_write': ('files: all write together', 'file system, access, ranks, bytes', 1, 'GB/s'),
+    'files_together_read': ('files: all read together', 'file system, access, ranks, bytes', 1, 'GB/s'),
+    'files_overlap': ('files: work while 64 MiB are written', 'file system, ranks', 1, '%'),
     'pack': ('packing', 'layout', 1, 'GB/s'),
     'unpack': ('unpacking', 'layout', 1, 'GB/s'),
 }
@@ -71,6 +78,8 @@ TARGETS = (
     ('by UDP beside TCP, 64 B', 'udp_latency', 64, 64, 'at most', 0.8),
     ('by UDP beside TCP, 1 MiB', 'udp_bandwidth', 1 << 20, 1 << 20, 'at least', 1.0),
     ('by frames beside TCP, 1 MiB', 'eth_bandwidth', 1 << 20, 1 << 20, 'at least', 1.2),
+    ('files, short blocks written together', 'files_together_write', 8, 4096, 'at least', 1.5),
+    ('files, short blocks read together', 'files_together_read', 8, 4096, 'at least', 1.5),
     ('start of a hello world', 'start', 0, 1 << 20, 'at most', 0.5),
 )
 # A figure that must not depend on the length of the queue: ours beside ours with the shortest one.
