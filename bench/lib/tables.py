@@ -54,7 +54,7 @@ TITLES = {
     'files_alone_read': ('files: each rank reads', 'file system, access, ranks, bytes', 1, 'GB/s'),
     'files_together_write': ('files: all write together', 'file system, access, ranks, bytes', 1, 'GB/s'),
     'files_together_read': ('files: all read together', 'file system, access, ranks, bytes', 1, 'GB/s'),
-    'files_overlap': ('files: work while 64 MiB are written', 'file system, ranks', 1, '%'),
+    'files_overlap': ('files: work while 64 MiB are written', 'file system, ranks, bytes', 1, '%'),
     'pack': ('packing', 'layout', 1, 'GB/s'),
     'unpack': ('unpacking', 'layout', 1, 'GB/s'),
 }
@@ -179,6 +179,8 @@ def row_label(key):
         return f'{ranks}, {variant}'
     if test in ('collective', 'crowded'):
         return f'{ranks}, {variant}, {size_text(size)}'
+    if test.startswith('files_'):
+        return f'{variant}, {ranks}, {size_text(size)}'
     if test == 'allreduce':
         return f'{ranks}{variant}, {size_text(size)}'
     if test in ('posted', 'unexpected'):

@@ -6,7 +6,8 @@
  * pread, and how much of the processor a 64 MiB non-blocking write leaves to the program.
  *
  * Usage: files LINE-FILE MIN-MS REPEAT NAME FOLDER [BLOCK...]
- * NAME: of the kind of file system, for the figures. FOLDER: where the file is made. BLOCK: bytes of a block of the strided access.
+ * NAME: of the kind of file system, for the figures. FOLDER: where the file is made. BLOCK: bytes
+ * of a block of the strided access.
  */
 #include <fcntl.h>
 #include <stdbool.h>

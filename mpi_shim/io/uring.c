@@ -110,7 +110,7 @@ static void end_flight(struct flight *f, int err)
 }
 
 /* `moved`: what the kernel says of an entry. */
-static void go_on(struct flight *f, int moved)
+static void take_result(struct flight *f, int moved)
 {
 	bool again = moved == -EINTR || moved == -EAGAIN;
 
@@ -148,7 +148,7 @@ static bool poll_ring(struct mpi_hook *hook)
 		if (any)
 			io_uring_cq_advance(&uring.ring, 1);
 		if (f)
-			go_on(f, moved);
+			take_result(f, moved);
 	} while (any && uring.under_way);
 	return uring.under_way == 0;
 }
