@@ -7,12 +7,16 @@
  * unpacked from, a buffer.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/io/io.h"
 
 /* Memory whose runs are shorter on average goes through a buffer, of so many bytes at most. */
 enum { RUN_SHORT = 2048, BUFFER_MOST = 4 << 20 };
+/* Extents that are shorter on average are read with the bytes between them, if at least one byte in
+ * SIEVED_SPARSE is wanted. */
+enum { SIEVED_SHORT = 2048, SIEVED_SPARSE = 8 };
 
 /* Move data bytes [from, to) of the view, extent by extent. *moved is increased. */
 static int move_extents(struct mpi_transfer *a, uint64_t from, uint64_t to,
@@ -96,6 +100,88 @@ void mpi_transfer_range(const struct mpi_transfer *a, int64_t *from, int64_t *to
 	*to += v->laid->true_extent;
 }
 
+/* ---- data sieving ---------------------------------------------------------------------------- */
+
+/* Whether to read what lies between the extents as well: they are short and close together, or a
+ * hint asks for it. */
+static bool is_sieved(const struct mpi_transfer *a)
+{
+	enum mpi_hint_choice choice = a->file->hints.ds_read;
+	int64_t from, to;
+
+	if (a->writes || choice == MPI_HINT_DISABLE || !a->file->view.sorted)
+		return false;
+	mpi_transfer_range(a, &from, &to);
+	if ((uint64_t)(to - from) == a->bytes)
+		return false;
+	return choice == MPI_HINT_ENABLE || (mpi_transfer_mean(a) < SIEVED_SHORT &&
+					     (uint64_t)(to - from) / SIEVED_SPARSE <= a->bytes);
+}
+
+static void copy_to_runs(struct mpi_extents *memory, const char *from, uint64_t bytes)
+{
+	const struct mpi_extent *e;
+
+	while (bytes && (e = mpi_extents_peek(memory))) {
+		uint64_t some = e->bytes < bytes ? e->bytes : bytes;
+
+		memcpy((void *)(uintptr_t)e->at, from, (size_t)some);
+		mpi_extents_skip(memory, some);
+		from += some;
+		bytes -= some;
+	}
+}
+
+/* Copy the extents that are in `have` bytes of the file, which begin at `at`. */
+static void copy_sieved(struct mpi_transfer *a, struct mpi_extents *extents,
+			struct mpi_extents *memory, const char *buffer, int64_t at, uint64_t have)
+{
+	const struct mpi_extent *e;
+
+	while ((e = mpi_extents_peek(extents)) && (uint64_t)(e->at - at) < have) {
+		uint64_t before = (uint64_t)(e->at - at), some = e->bytes;
+
+		if (some > have - before)
+			some = have - before;
+		copy_to_runs(memory, buffer + before, some);
+		mpi_extents_skip(extents, some);
+		a->moved += some;
+	}
+}
+
+static int read_sieved(struct mpi_transfer *a)
+{
+	int64_t from, to, at;
+	struct mpi_extents extents, memory;
+	const struct mpi_extent *e;
+	uint64_t room, have, wanted;
+	char *buffer;
+	int err = MPI_SUCCESS;
+
+	mpi_transfer_range(a, &from, &to);
+	room = (uint64_t)a->file->hints.ind_rd_buffer_size;
+	if (room > BUFFER_MOST)
+		room = BUFFER_MOST;
+	if (room > (uint64_t)(to - from))
+		room = (uint64_t)(to - from);
+	buffer = malloc((size_t)room);
+	if (!buffer)
+		return mpi_fail_memory("a buffer for the data of a file");
+	mpi_extents_begin(&memory, a->type, (int64_t)(uintptr_t)a->buf, 0, a->bytes);
+	mpi_view_extents(&extents, &a->file->view, a->from, a->from + a->bytes);
+	while (!err && (e = mpi_extents_peek(&extents))) {
+		at = e->at;
+		wanted = (uint64_t)(to - at) < room ? (uint64_t)(to - at) : room;
+		have = 0;
+		err = mpi_disk_read(a->file, at, buffer, (size_t)wanted, &have);
+		copy_sieved(a, &extents, &memory, buffer, at, have);
+		if (have < wanted)
+			break; /* the end of the file */
+	}
+	free(buffer);
+	return err;
+}
+
 int mpi_transfer_alone(struct mpi_transfer *a)
 {
 	int64_t from = 0, to = 0;
@@ -109,7 +195,10 @@ int mpi_transfer_alone(struct mpi_transfer *a)
 		if (err)
 			return err;
 	}
-	err = memory_is_short(a) ? move_packed(a) : move_in_place(a);
+	if (is_sieved(a))
+		err = read_sieved(a);
+	else
+		err = memory_is_short(a) ? move_packed(a) : move_in_place(a);
 	if (a->file->atomic)
 		mpi_disk_unlock(a->file, from, to);
 	return err;

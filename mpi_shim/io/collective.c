@@ -31,7 +31,7 @@ struct part {
 /* ---- this rank's part ------------------------------------------------------------------------ */
 
 /* The mean of the first extents stands for all. */
-static int64_t mean_extent(const struct mpi_transfer *a)
+int64_t mpi_transfer_mean(const struct mpi_transfer *a)
 {
 	struct mpi_extents places;
 	uint64_t bytes = 0;
@@ -72,7 +72,7 @@ static struct part describe_part(const struct mpi_transfer *a, int err)
 		return p;
 	mpi_transfer_range(a, &p.from, &p.to);
 	p.bytes = (int64_t)a->bytes;
-	p.extent = mean_extent(a);
+	p.extent = mpi_transfer_mean(a);
 	return p;
 }
 

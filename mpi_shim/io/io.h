@@ -269,6 +269,8 @@ int mpi_transfer_alone(struct mpi_transfer *a);
 int mpi_transfer_together(struct mpi_transfer *a, int err);
 /* The range of the file from the first byte of an access to the last. There are some bytes. */
 void mpi_transfer_range(const struct mpi_transfer *a, int64_t *from, int64_t *to);
+/* Bytes of an extent of the file on average; INT64_MAX: there is none. */
+int64_t mpi_transfer_mean(const struct mpi_transfer *a);
 
 /* ---- twophase.c ------------------------------------------------------------------------------ */
 
