@@ -362,7 +362,7 @@ static void print_difference(FILE *out, const struct record *record,
 static void print_message(FILE *out, const struct record *record, int rank,
 			  const struct base_wait_message *m)
 {
-	struct wanted nearest;
+	struct wanted nearest = { 0 };
 	char name[64];
 
 	fprintf(out, "not received: rank %d has a message of %lld bytes from %d with tag %d on %s",

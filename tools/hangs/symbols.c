@@ -168,7 +168,8 @@ static void spot_by_maps(pid_t pid, uint64_t address, struct spot *spot)
 			   &past, &offset, name) != 4 ||
 		    address < first || address >= past)
 			continue;
-		snprintf(spot->file, sizeof(spot->file), "%s", last_part(name));
+		snprintf(spot->file, sizeof(spot->file), "%.*s", (int)sizeof(spot->file) - 1,
+			 last_part(name));
 		spot->offset = address - first + offset;
 		break;
 	}
