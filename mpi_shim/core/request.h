@@ -182,7 +182,8 @@ extern int mpi_request_plain;
 /* As mpi_request_settle, with a short path for the common case. */
 static inline void mpi_request_done(struct mpi_request *r)
 {
-	if (r->parts == mpi_request_plain && !((uintptr_t)r->packed | (uintptr_t)r->parent) && !r->freed)
+	if (r->parts == mpi_request_plain && !((uintptr_t)r->packed | (uintptr_t)r->parent) &&
+	    !r->freed)
 		r->done = true;
 	else
 		mpi_request_settle(r);

@@ -96,7 +96,7 @@ static bool unlink_entry(struct mpi_request *r)
 	return true;
 }
 
-static char *data_of(const struct mpi_request *r)
+static char *partitions_of(const struct mpi_request *r)
 {
 	return r->partitioned->staging ? r->partitioned->staging
 				       : (char *)r->buf + r->type->true_lb;
@@ -221,7 +221,7 @@ static bool put_units(struct mpi_request *r, int first, int end)
 	int err = PTL_NO_SPACE;
 
 	if (bytes <= (MPI_Count)mpi_proto.short_most)
-		err = PtlPutInject(mpi_world.ni, bytes ? data_of(r) + from : NULL,
+		err = PtlPutInject(mpi_world.ni, bytes ? partitions_of(r) + from : NULL,
 				   (ptl_size_t)bytes, PTL_INJECT_NOW, mpi_world.id[p->world],
 				   MPI_PT_PART, 0, p->theirs, (ptl_size_t)from, hdr);
 	if (err == PTL_NO_SPACE) {
@@ -302,7 +302,7 @@ static int connect_send(struct mpi_request *r)
 {
 	struct mpi_partitioned *p = r->partitioned;
 	ptl_md_t md = {
-		.start = p->total ? data_of(r) : NULL,
+		.start = p->total ? partitions_of(r) : NULL,
 		.length = (ptl_size_t)p->total,
 		.threshold = PTL_MD_THRESH_INF,
 		.options = PTL_MD_EVENT_START_DISABLE,
@@ -516,7 +516,7 @@ static int take_offer(struct mpi_partitioned *p, const struct mpi_part_offer *o)
 	p->moved = calloc((size_t)p->units, 1);
 	if (!p->moved)
 		return mpi_fail_memory("a partitioned receive");
-	return expose_to_peer(p, data_of(p->r), p->total, (uint32_t)p->units);
+	return expose_to_peer(p, partitions_of(p->r), p->total, (uint32_t)p->units);
 }
 
 void mpi_partitioned_matched(struct mpi_partitioned *p, const struct mpi_part_offer *offer)

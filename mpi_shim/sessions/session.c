@@ -28,7 +28,7 @@ void mpi_sessions_init(void)
 static const char *const level_keys[] = { "thread_level", "mpi_thread_support_level" };
 
 /* The level that is asked for, or the lowest; at most what threads may do here. */
-static int level_of(const struct mpi_info *info)
+static int level_asked_for(const struct mpi_info *info)
 {
 	const char *name = mpi_info_value(info, level_keys[0]);
 	const int most = mpi_world.threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
@@ -51,7 +51,7 @@ int mpi_session_make(const struct mpi_info *info, struct mpi_errhandler *handler
 	if (!s)
 		return mpi_fail_memory("a session");
 	s->handler = mpi_object_keep(handler ? handler : &mpi_errors_are_fatal);
-	s->level = level_of(info);
+	s->level = level_asked_for(info);
 	*out = s;
 	return MPI_SUCCESS;
 }

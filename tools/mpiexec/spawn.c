@@ -87,7 +87,7 @@ static void set_trouble(struct spawning *s, const char *text)
 			*c = '_';
 }
 
-static void free_command(struct command *c)
+static void free_spawned(struct command *c)
 {
 	for (int i = 0; i < c->n_args; i++)
 		free(c->arg[i]);
@@ -103,7 +103,7 @@ void spawn_forget(int rank)
 	struct spawning *s = &spawning[rank];
 
 	for (int i = 0; i < s->n; i++)
-		free_command(&s->all[i]);
+		free_spawned(&s->all[i]);
 	free(s->all);
 	free(s->pairs);
 	*s = (struct spawning){ .n = 0 };
