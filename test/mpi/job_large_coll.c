@@ -299,7 +299,7 @@ static void the_parts_are_where_their_elements_are(void)
 	next_inout = (const char *)out;
 	CHECK_EQUAL(MPI_Reduce_local_c(in, out, 2 * MANY, gaps, parts), MPI_SUCCESS);
 	CHECK(seen == 2 * MANY);
-	CHECK(next_in == (const char *)in + 32 * MANY);
+	CHECK((uintptr_t)next_in - (uintptr_t)in == 32 * (uintptr_t)MANY);
 	next_in = next_inout = NULL;
 	MPI_Op_free(&parts);
 	MPI_Type_free(&gaps);
