@@ -89,11 +89,12 @@ static bool is_alive(pid_t owner)
 /* Write a file that has no name of a publication yet. */
 static int write_file(int folder, const char *file, const char *value, pid_t owner)
 {
-	int fd = openat(folder, file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int err = fd < 0 ? -errno : 0;
+	int fd, err = 0;
 
+	unlinkat(folder, file, 0); /* of a process that was killed */
+	fd = openat(folder, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return err;
+		return -errno;
 	if (dprintf(fd, "%d\n%s\n", (int)owner, value) < 0)
 		err = -errno;
 	if (close(fd) < 0 && !err)
