@@ -75,7 +75,8 @@ void rt_set_id(struct rt_job *job, const char *name)
 
 bool rt_is_secret(const char *key)
 {
-	return !strncmp(key, RT_SECRET_KEY, sizeof(RT_SECRET_KEY) - 1);
+	return !strncmp(key, RT_SECRET_KEY, sizeof(RT_SECRET_KEY) - 1) ||
+	       !strncmp(key, RT_MESSAGE_KEY, sizeof(RT_MESSAGE_KEY) - 1);
 }
 
 static int be_alone(struct rt_job *job)

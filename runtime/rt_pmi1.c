@@ -302,8 +302,6 @@ int rt_pmi1_abort(struct rt_pmi1 *pmi, int code)
 
 /* ---- spawning and names ---------------------------------------------------------------------- */
 
-#define MESSAGE_KEY "ptl.message"
-
 static struct rt_pmi1 the_pmi;
 static struct rt_job joined;
 
@@ -368,7 +366,7 @@ static void add_command(struct lines *l, const struct rt_command *c, int number,
 		add_spawn_line(l, c->argv[n], "arg%d", n + 1);
 	add_number_line(l, "argcnt", n);
 	add_spawn_line(l, "1", "preput_num");
-	add_spawn_line(l, MESSAGE_KEY, "preput_key_0");
+	add_spawn_line(l, RT_MESSAGE_KEY, "preput_key_0");
 	add_spawn_line(l, message, "preput_val_0");
 	n = 0;
 	for (size_t i = 0; i < sizeof(infos) / sizeof(infos[0]); i++)
@@ -452,7 +450,7 @@ static int message(char *text, size_t size)
 {
 	if (!base_config_env("PMI_SPAWNED"))
 		return -ENOENT;
-	return rt_pmi1_get(&the_pmi, MESSAGE_KEY, text, size);
+	return rt_pmi1_get(&the_pmi, RT_MESSAGE_KEY, text, size);
 }
 
 static int universe(int *size)
