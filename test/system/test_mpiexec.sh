@@ -742,7 +742,7 @@ spawn_cut_short() {
 spawn_refused() {
 	run bash -c 'eval "printf \"mcmd=spawn\nnprocs=1\nexecname=x\nendcmd\n\" >&$PMI_FD; read -r answer <&$PMI_FD"; echo "$answer"'
 	need status_is 0
-	need out_is 'cmd=spawn_result rc=-1 msg=not_supported'
+	need out_is 'cmd=spawn_result rc=-1 msg=the_processes_could_not_be_started'
 }
 launcher_dies() {
 	start -n 2 "$rt_job" lose

@@ -430,6 +430,7 @@ static int prepare_job(void)
 		.stuck = fence_stuck,
 		.spawn_line = spawn_line,
 		.spawn_end = spawn_command_end,
+		.spawn_forget = spawn_forget,
 	};
 	static const struct spawn_events spawn_events = {
 		.answer = pmi_server_spawned,

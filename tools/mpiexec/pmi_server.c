@@ -512,8 +512,11 @@ static bool do_line(struct conn *conn, const char *line, size_t len)
 	const bool good = !pmi1_decode(line, len, &ask);
 
 	/* a program may have ended inside a command of several lines */
-	if (good && ask.cmd == PMI1_CMD_INIT)
+	if (good && ask.cmd == PMI1_CMD_INIT) {
+		if (conn->multi)
+			events->spawn_forget(conn->rank);
 		conn->multi = false;
+	}
 	if (conn->multi) {
 		/* the only such command is spawn */
 		if (len == sizeof("endcmd") && !memcmp(line, "endcmd", len - 1)) {

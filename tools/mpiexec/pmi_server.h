@@ -21,6 +21,8 @@ struct pmi_events {
 	 * job calls pmi_server_spawned when it is carried out. */
 	void (*spawn_line)(int rank, const char *line, size_t len);
 	void (*spawn_end)(int rank);
+	/* The program ended inside of the command: what came of it counts for nothing. */
+	void (*spawn_forget)(int rank);
 
 	/* `waiting` ranks are in a fence that `rank` cannot enter any more. Called once. */
 	void (*stuck)(int rank, int waiting);

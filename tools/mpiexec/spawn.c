@@ -44,7 +44,7 @@ struct command {
 /* The commands of a rank, as they come in. */
 struct spawning {
 	struct command *all;
-	int n, total;
+	int n, total, ended;
 	bool begun; /* the last command is not at its end */
 	size_t bytes;
 	char *pairs, key[64], info[64];
@@ -369,8 +369,8 @@ void spawn_command_end(int rank)
 	else if (s->all[s->n - 1].file[0] == '-')
 		set_trouble(s, "the program's name begins with a minus sign");
 	s->begun = false;
-	if (!*s->trouble && s->n < s->total)
-		return; /* further ones belong to it */
+	if (++s->ended < s->total)
+		return; /* further ones belong to it; one answer is for all, in trouble as well */
 	if (*s->trouble)
 		trouble = s->trouble;
 	else
