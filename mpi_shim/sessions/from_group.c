@@ -57,6 +57,8 @@ static int check_call(const struct mpi_group *group, const struct mpi_errhandler
 					     "MPI_Comm_create_errhandler");
 	if (group->size && group->rank == MPI_UNDEFINED)
 		return mpi_fail(MPI_ERR_GROUP, "this process is not in the group");
+	if (group->others)
+		return mpi_fail(MPI_ERR_GROUP, "the group has processes of other jobs");
 	return mpi_world.connect();
 }
 
