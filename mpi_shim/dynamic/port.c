@@ -213,6 +213,16 @@ void mpi_ports_close(void)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* The name of the socket can be seen by all users. Another one's silence would hold up the callers
+ * behind it. */
+static bool is_own_user(int fd)
+{
+	struct ucred who;
+	socklen_t size = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.uid == geteuid();
+}
+
 int mpi_port_accept(const char *name, int64_t ms, struct mpi_channel *c)
 {
 	const int64_t end = mpi_now_ms() + ms;
@@ -238,6 +248,10 @@ int mpi_port_accept(const char *name, int64_t ms, struct mpi_channel *c)
 			return mpi_fail(MPI_ERR_OTHER,
 					"a caller of the port cannot be accepted: %s",
 					strerror(errno));
+		if (fd >= 0 && !is_own_user(fd)) {
+			close(fd);
+			continue;
+		}
 		/* a caller without the secret, or that has ended meanwhile, is none */
 		if (fd >= 0 && mpi_channel_open(c, fd, false, secret, PROOF_MS) == MPI_SUCCESS)
 			return MPI_SUCCESS;
