@@ -14,6 +14,7 @@
 
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/process.h"
 #include "mpi_shim/core/handle.h"
 #include "mpi_shim/core/world.h"
 #include "mpi_shim/dynamic/bridge.h"
@@ -57,6 +58,9 @@ static int set_program(struct programs *p, int i, const char *file, char **argv,
 		.host = mpi_info_value(info, "host"),
 		.soft = mpi_info_value(info, "soft"),
 	};
+	if (count > MPI_PROCESSES_MOST - p->processes)
+		return mpi_fail(MPI_ERR_SPAWN, "more than %d processes cannot be spawned",
+				MPI_PROCESSES_MOST);
 	p->processes += count;
 	return MPI_SUCCESS;
 }

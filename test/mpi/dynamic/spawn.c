@@ -7,6 +7,7 @@
  *   spawn args            passes arguments with blanks, and a directory to work in
  *   spawn multiple        starts two programs at once
  *   spawn missing         starts what is not there
+ *   spawn trouble         starts two of which one cannot be started, then a good one
  *   spawn grand           starts a child that starts one
  *   spawn silent          starts a program that does not know of MPI
  *   spawn names           publishes a port, which a child looks up
@@ -107,6 +108,25 @@ static void spawn_missing(void)
 					&children, MPI_ERRCODES_IGNORE)) == MPI_ERR_ARG);
 	REQUIRE(class_of(MPI_Comm_spawn(self, MPI_ARGV_NULL, 0, MPI_INFO_NULL, 0, MPI_COMM_WORLD,
 					&children, MPI_ERRCODES_IGNORE)) == MPI_ERR_ARG);
+}
+
+/* The first of two commands cannot be carried out. Nothing of either is left for the next call. */
+static void spawn_after_trouble(void)
+{
+	char *argv[] = { "child", "used", "", NULL }, **both[] = { argv, argv };
+	char *command[] = { (char *)(size_t)self, (char *)(size_t)self };
+	const int n[] = { 1, 1 };
+	MPI_Comm children;
+	MPI_Info info[2] = { MPI_INFO_NULL, MPI_INFO_NULL };
+	int code[2] = { 0, 0 };
+
+	MPI_Info_create(&info[0]);
+	MPI_Info_set(info[0], "host", "host.that.is.not.there.invalid");
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	REQUIRE(class_of(MPI_Comm_spawn_multiple(2, command, both, n, info, 0, MPI_COMM_WORLD,
+						 &children, code)) == MPI_ERR_SPAWN);
+	MPI_Info_free(&info[0]);
+	spawn_some(1);
 }
 
 static void spawn_grand(const char *word)
@@ -241,6 +261,8 @@ int main(int argc, char **argv)
 		spawn_args();
 	else if (!strcmp(what, "multiple"))
 		spawn_multiple();
+	else if (!strcmp(what, "trouble"))
+		spawn_after_trouble();
 	else if (!strcmp(what, "missing"))
 		spawn_missing();
 	else if (!strcmp(what, "grand"))

@@ -42,6 +42,7 @@ check 'three children of two processes' job -n 2 "$spawn" 3
 check 'arguments with blanks, and a directory' job -n 2 "$spawn" args
 check 'two programs at once' job -n 1 "$spawn" multiple
 check 'a program that is not there' job -n 2 "$spawn" missing
+check 'the next one after one of two that cannot be started' job -n 1 "$spawn" trouble
 check 'a grandchild' job -n 1 "$spawn" grand
 check 'names' job -n 1 "$spawn" names
 check "the universe's size" job -n 2 "$spawn" universe
