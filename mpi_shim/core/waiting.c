@@ -150,6 +150,12 @@ static void list_any(struct base_waits_body *b, const struct mpi_wait *w)
 }
 
 /* After those that are awaited. */
+/* Another job may end a wait on such a communicator. It is not looked at. */
+static bool is_with_other_jobs(const struct mpi_comm *comm)
+{
+	return comm && comm->others;
+}
+
 static void list_other_ops(struct base_waits_body *b)
 {
 	const struct mpi_request *r;
@@ -158,7 +164,7 @@ static void list_other_ops(struct base_waits_body *b)
 		if (!r->obj.handle || r->done)
 			continue;
 		list_op(b, r, 0);
-		b->moving += moves(r);
+		b->moving += moves(r) || is_with_other_jobs(r->comm);
 	}
 }
 
@@ -181,6 +187,7 @@ static void list_wait(struct base_waits_body *b, struct mpi_wait *w)
 		w->since_ms = b->beat_ms - BASE_WAITS_BEAT_MS;
 	if (w->thread == base_thread())
 		keep_frames(w);
+	b->moving += is_with_other_jobs(w->comm);
 	if (b->waits++ >= BASE_WAITS_MOST)
 		return;
 	to = &b->wait[b->waits - 1];
@@ -320,6 +327,7 @@ void mpi_waiting_write(const struct mpi_request *awaited)
 	list_comms(&next);
 	sign = signature_of(&next);
 	next.since_ms = body.since_ms;
+	file->threaded = mpi_world.threaded;
 	if (sign != signature || now - body.beat_ms > GAP_MS)
 		next.since_ms = now;
 	signature = sign;
