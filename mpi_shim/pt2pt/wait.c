@@ -328,9 +328,8 @@ static int wait_for_one(int n, const MPI_Request *request, int active)
 	mpi_wait_begin(&wait, BASE_WAIT_ANY, NULL, BASE_WAITS_ANY, BASE_WAITS_ANY, 0);
 	wait.any = request;
 	wait.n = n;
-	do
+	while ((i = find_done(n, request, 0)) < 0)
 		mpi_progress(true);
-	while ((i = find_done(n, request, 0)) < 0);
 	mpi_wait_end(&wait);
 	if (watched)
 		mpi_event_wait(MPI_EVENT_WAIT_END, NULL, active);
