@@ -24,6 +24,14 @@ void mpi_file_handler_fini(void)
 	of_null = &mpi_errors_return;
 }
 
+/* That of a file which has just been closed with an error: its handle names nothing any more. */
+static struct mpi_errhandler *of_closed;
+
+void mpi_file_closed_badly(struct mpi_file *file)
+{
+	of_closed = mpi_object_keep(file->handler);
+}
+
 static struct mpi_errhandler **handler_place(struct mpi_file *file)
 {
 	return file ? &file->handler : &of_null;
@@ -49,22 +57,34 @@ int mpi_file_get_errhandler(struct mpi_file *file, struct mpi_errhandler **errha
 	return MPI_SUCCESS;
 }
 
+/* The handler of an error, kept. */
+static struct mpi_errhandler *take_handler(struct mpi_file *file)
+{
+	struct mpi_errhandler *handler = of_closed;
+
+	if (file || !handler)
+		return mpi_object_keep(*handler_place(file));
+	of_closed = NULL;
+	return handler;
+}
+
 static void raise_on_file(struct mpi_file *file, const char *function, int code)
 {
-	struct mpi_errhandler *handler = *handler_place(file);
+	struct mpi_errhandler *handler = take_handler(file);
 	MPI_File handle = file ? mpi_handle_of(file) : MPI_FILE_NULL;
 	char where[MPI_WHERE];
 
 	mpi_fail_explain(code);
-	if (handler == &mpi_errors_return)
+	if (handler == &mpi_errors_return) {
+		mpi_object_release(handler);
 		return;
+	}
 	if (!handler->fn.file) {
 		where[0] = '\0';
 		if (file)
 			snprintf(where, sizeof(where), " on a file of %d ranks", file->comm->size);
 		mpi_raise_fatal(where, function, code);
 	}
-	mpi_object_keep(handler);
 	mpi_unlock_for_callback();
 	handler->fn.file(&handle, &code, function);
 	mpi_lock_after_callback();

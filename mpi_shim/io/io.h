@@ -149,6 +149,7 @@ struct mpi_file {
 	struct mpi_split split;
 	void *parts;             /* collective.c: the exchange before an access */
 	struct mpi_image *image; /* twophase.c; NULL: not made */
+	unsigned int flights;    /* accesses that the kernel carries out (uring.c) */
 };
 
 /* The file of `handle`; NULL: not a file. */
@@ -162,8 +163,9 @@ static inline bool mpi_file_writable(const struct mpi_file *file)
 	return (file->amode & MPI_MODE_RDONLY) == 0;
 }
 
-/* Close what the program left open, at the end of MPI_Finalize. */
-void mpi_files_fini(void);
+/* Close what the program left open: all files, or those that belong to no session, while sessions are
+ * open at MPI_Finalize. */
+void mpi_files_fini(bool all);
 
 /* Agree on the outcome of a collective call: all ranks return an error if one has it (`err`), their
  * own first. `same` of all ranks must be equal, else the error says that `what` differs. */
@@ -189,6 +191,8 @@ unsigned int mpi_hints_permissions(const struct mpi_info *info);
 int mpi_raise_file(struct mpi_file *file, const char *function, int code) __attribute__((cold));
 /* The error handler of files that are opened; referenced for the caller. */
 struct mpi_errhandler *mpi_file_new_handler(void);
+/* The error of closing `file` is raised next, by its own handler. */
+void mpi_file_closed_badly(struct mpi_file *file);
 void mpi_file_handler_fini(void);
 
 /* ---- disk.c ---------------------------------------------------------------------------------- */

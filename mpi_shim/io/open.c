@@ -19,6 +19,7 @@
 #include "mpi_shim/comm/creation.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/node.h"
+#include "mpi_shim/core/progress.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/io/calls.h"
 #include "mpi_shim/io/io.h"
@@ -146,6 +147,9 @@ struct attempt {
 	struct mpi_file *file;
 	unsigned int permissions;
 	bool created; /* by this rank: the file was not there */
+	/* Of a created file that its owner may not read and write, until all ranks have opened it;
+	 * else 0. */
+	mode_t mode;
 	uint64_t identity;
 };
 
@@ -178,12 +182,24 @@ static int open_as_asked(struct attempt *t, int more)
 	return fd;
 }
 
+/* The other ranks open the created file, too, whatever `file_perm` says. */
+static void let_others_open(struct attempt *t, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && (st.st_mode & 0600) != 0600 &&
+	    fchmod(fd, (st.st_mode & 07777) | 0600) == 0)
+		t->mode = st.st_mode & 07777;
+}
+
 /* Rank 0 of a file that may be created. */
 static int create_file(struct attempt *t)
 {
 	int fd = open_as_asked(t, O_CREAT | O_EXCL);
 
 	t->created = fd >= 0;
+	if (t->created)
+		let_others_open(t, fd);
 	if (fd < 0 && errno == EEXIST && !(t->file->amode & MPI_MODE_EXCL))
 		fd = open_as_asked(t, O_CREAT);
 	if (fd < 0)
@@ -225,7 +241,10 @@ static int open_together(struct attempt *t)
 		err = open_existing(t);
 	if (mpi_file_on_one_node(comm))
 		identity = (int64_t)(t->identity & INT64_MAX);
-	return mpi_file_agree(comm, err, err ? 0 : identity, "the file that the name leads to");
+	err = mpi_file_agree(comm, err, err ? 0 : identity, "the file that the name leads to");
+	if (t->mode)
+		fchmod(t->file->fd, t->mode);
+	return err;
 }
 
 /* The file pointers of a file that is appended to. */
@@ -308,11 +327,15 @@ int mpi_file_close(struct mpi_file **fh)
 
 	if (file->split.kind != MPI_SPLIT_NONE)
 		return mpi_fail(MPI_ERR_OTHER, "a split collective has begun and not ended");
+	while (file->flights)
+		mpi_progress(true);
 	mpi_shared_close(file, false);
 	err = close_descriptor(file);
 	err = mpi_file_agree(file->comm, err, 0, "");
 	if (file->amode & MPI_MODE_DELETE_ON_CLOSE)
 		err = delete_closed(file, err);
+	if (err)
+		mpi_file_closed_badly(file);
 	mpi_object_retire(&file->obj);
 	mpi_object_release(file);
 	*fh = NULL;
@@ -327,17 +350,20 @@ int mpi_file_delete(const char *filename, struct mpi_info *info)
 	return MPI_SUCCESS;
 }
 
-void mpi_files_fini(void)
+void mpi_files_fini(bool all)
 {
 	struct mpi_file *file;
 
-	mpi_uring_fini();
+	if (all)
+		mpi_uring_fini();
 	for (uint32_t i = 0; (file = mpi_pool_at(MPI_KIND_FILE, i)); i++) {
-		if (!file->obj.handle)
+		if (!file->obj.handle || (!all && file->comm->session))
 			continue;
 		mpi_shared_close(file, true);
 		mpi_object_release(file);
 	}
+	if (!all)
+		return;
 	mpi_file_handler_fini();
 	mpi_datareps_fini();
 }

@@ -127,6 +127,27 @@ static const char *handlers(int round)
 	return NULL;
 }
 
+/* The file's own handler serves the error of its end. */
+static const char *closing_fails(int round)
+{
+	const char *path = path_of(tap_wrong("closing%d", tap_rank));
+	MPI_Errhandler mine;
+
+	(void)round;
+	CHECK_OK(open_file(MPI_COMM_SELF, path, MODE, &file));
+	CHECK_OK(MPI_File_create_errhandler(on_error, &mine));
+	CHECK_OK(MPI_File_set_errhandler(file, mine));
+	MPI_Errhandler_free(&mine);
+	CHECK(unlink(path) == 0);
+	handled = 0;
+	CHECK_CLASS(MPI_File_close(&file), MPI_ERR_NO_SUCH_FILE);
+	CHECK_INT(handled, 1);
+	CHECK_CLASS(open_file(MPI_COMM_SELF, path_of("no"), MPI_MODE_RDONLY, &file),
+		    MPI_ERR_NO_SUCH_FILE);
+	CHECK_INT(handled, 1);
+	return NULL;
+}
+
 /* ---- views ----------------------------------------------------------------------------------- */
 
 static const char *views(int round)
@@ -326,16 +347,43 @@ static const char *requests(int round)
 	return NULL;
 }
 
+/* Only the bytes that are touched have to lie before byte 2^63. */
+static const char *huge_extent(int round)
+{
+	const MPI_Aint extent = (MPI_Aint)1 << 62;
+	MPI_Datatype ints, sparse;
+	MPI_File file;
+	int data[4] = { 1, 2, 3, 4 }, back[4] = { 0 };
+
+	(void)round;
+	MPI_Type_contiguous(4, MPI_INT, &ints);
+	MPI_Type_create_resized(ints, 0, extent, &sparse);
+	MPI_Type_commit(&sparse);
+	CHECK_OK(open_file(MPI_COMM_SELF, path_of(tap_wrong("huge%d", tap_rank)),
+			   MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, &file));
+	CHECK_OK(MPI_File_set_view(file, 0, MPI_INT, sparse, "native", MPI_INFO_NULL));
+	CHECK_OK(MPI_File_write_at(file, 0, data, 4, MPI_INT, MPI_STATUS_IGNORE));
+	CHECK_OK(MPI_File_read_at(file, 0, back, 4, MPI_INT, MPI_STATUS_IGNORE));
+	CHECK(memcmp(data, back, sizeof(data)) == 0);
+	CHECK_CLASS(MPI_File_read_at(file, 8, back, 4, MPI_INT, MPI_STATUS_IGNORE), MPI_ERR_ARG);
+	CHECK_OK(MPI_File_close(&file));
+	MPI_Type_free(&sparse);
+	MPI_Type_free(&ints);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	tap_start(argc, argv, 1);
 	folder_make();
 	tap_case("hints are taken and reported", hints);
 	tap_case("error handlers", handlers);
+	tap_case("an error at the end of a file", closing_fails);
 	tap_case("views and what is none", views);
 	tap_case("a view that has bytes twice", overlapping_view);
 	tap_case("a view whose copies lie within each other", interleaved_view);
 	tap_case("a view without data", empty_view);
+	tap_case("a view whose copies are far apart", huge_extent);
 	tap_case("split collectives that do not fit", split);
 	tap_case("requests, many at a time", requests);
 	folder_end();
