@@ -87,6 +87,20 @@ static int convert_before(struct mpi_transfer *a)
 	return err;
 }
 
+/* Let the access use the program's memory. A representation without a conversion function may still
+ * have sizes of its own. */
+static int keep_as_is(struct mpi_transfer *a)
+{
+	if (a->bytes && a->bytes != (uint64_t)(a->count * a->type->size))
+		return mpi_fail(
+			MPI_ERR_CONVERSION,
+			"the data representation \"%s\" has other sizes in the file, and no "
+			"function that converts",
+			mpi_datarep_name(a->file->view.rep));
+	mpi_object_keep(a->type);
+	return MPI_SUCCESS;
+}
+
 static bool is_converted(const struct mpi_transfer *a)
 {
 	return a->buf != a->user_buf;
@@ -112,7 +126,7 @@ int mpi_transfer_begin(struct mpi_transfer *a, struct mpi_file *file, MPI_Offset
 	if (!err && mpi_datarep_converts(file->view.rep, writes))
 		err = convert_before(a);
 	else if (!err)
-		mpi_object_keep(a->type);
+		err = keep_as_is(a);
 	if (!err)
 		mpi_object_keep(a->user_type);
 	return err;

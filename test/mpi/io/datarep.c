@@ -344,6 +344,24 @@ static const char *digits(int round)
 	return NULL;
 }
 
+/* Elements have a size of their own in the file, and nothing converts them. */
+static const char *sizes_without_functions(int round)
+{
+	int data[4] = { 1, 2, 3, 4 };
+
+	(void)round;
+	CHECK_OK(MPI_Register_datarep("blind", MPI_CONVERSION_FN_NULL, MPI_CONVERSION_FN_NULL,
+				      extent_of_rep, &state_of_rep));
+	CHECK_OK(open_file(MPI_COMM_SELF, path_of("blind"), MODE, &file));
+	CHECK_OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "blind", MPI_INFO_NULL));
+	CHECK_CLASS(MPI_File_write_at(file, 0, data, 4, MPI_INT, MPI_STATUS_IGNORE),
+		    MPI_ERR_CONVERSION);
+	CHECK_CLASS(MPI_File_read_at(file, 0, data, 4, MPI_INT, MPI_STATUS_IGNORE),
+		    MPI_ERR_CONVERSION);
+	CHECK_OK(MPI_File_close(&file));
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	tap_start(argc, argv, 1);
@@ -357,6 +375,8 @@ int main(int argc, char **argv)
 	tap_case("registering representations", registering);
 	tap_rounds_set(2);
 	tap_case("functions of the program convert", digits);
+	tap_rounds_set(1);
+	tap_case("sizes without functions", sizes_without_functions);
 	folder_end();
 	return tap_end();
 }
