@@ -36,7 +36,7 @@ struct flight {
 
 static struct {
 	struct io_uring ring;
-	bool tried, works;
+	bool tried, open, works;
 	unsigned int under_way;
 	int (*init)(unsigned int entries, struct io_uring *ring, unsigned int flags);
 	int (*submit)(struct io_uring *ring);
@@ -59,15 +59,16 @@ static bool ring_works(void)
 		return uring.works;
 	uring.tried = true;
 	lib = dlopen("liburing.so.2", RTLD_NOW | RTLD_LOCAL);
-	uring.works = lib && find_functions(lib) && uring.init(ENTRIES, &uring.ring, 0) == 0;
+	uring.open = lib && find_functions(lib) && uring.init(ENTRIES, &uring.ring, 0) == 0;
+	uring.works = uring.open;
 	return uring.works;
 }
 
 /* Hand the rest of an access to the kernel. False: it does not take it. The entry that is left in
- * the ring does nothing then, and no other follows it. */
+ * the ring does nothing then, and no other follows it, as the ring does not work from then on. */
 static bool submit_rest(struct flight *f)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&uring.ring);
+	struct io_uring_sqe *sqe = uring.works ? io_uring_get_sqe(&uring.ring) : NULL;
 	uint64_t left = f->a.bytes - f->a.moved, at = (uint64_t)f->at + f->a.moved;
 	unsigned int bytes = left < CALL_MOST ? (unsigned int)left : CALL_MOST;
 	int rc;
@@ -102,17 +103,32 @@ static void end_flight(struct flight *f, int err)
 				      (size_t)f->a.moved);
 	err = mpi_transfer_end(&f->a, err);
 	mpi_io_complete(f->r, err, f->a.user_bytes);
-	mpi_object_release(file);
 	free(f->packed);
 	free(f);
+	file->flights--;
+	mpi_object_release(file);
 	uring.under_way--;
 	mpi_polled--;
 }
 
-/* `moved`: what the kernel says of an entry. */
+/* Carry out the rest of an access that the kernel does not take. */
+static void end_by_calls(struct flight *f)
+{
+	const int64_t at = f->at + (int64_t)f->a.moved;
+	const uint64_t left = f->a.bytes - f->a.moved;
+	char *data = f->data + f->a.moved;
+	uint64_t more = 0;
+	int err = f->a.writes ? mpi_disk_write(f->a.file, at, data, left, &more)
+			      : mpi_disk_read(f->a.file, at, data, left, &more);
+
+	f->a.moved += more;
+	end_flight(f, err);
+}
+
+/* `moved`: what the kernel says of an entry. It cancels those of a thread that ends. */
 static void take_result(struct flight *f, int moved)
 {
-	bool again = moved == -EINTR || moved == -EAGAIN;
+	bool again = moved == -EINTR || moved == -EAGAIN || moved == -ECANCELED;
 
 	if (moved > 0)
 		f->a.moved += (uint64_t)moved;
@@ -120,8 +136,11 @@ static void take_result(struct flight *f, int moved)
 		end_flight(f, MPI_SUCCESS);
 		return;
 	}
-	if ((moved > 0 || again) && submit_rest(f))
+	if (moved > 0 || again) {
+		if (!submit_rest(f))
+			end_by_calls(f);
 		return;
+	}
 	end_flight(f, mpi_disk_failed(f->a.file, f->a.writes, f->at + (int64_t)f->a.moved,
 				      f->a.bytes - f->a.moved, moved < 0 ? -moved : EIO));
 }
@@ -207,6 +226,7 @@ bool mpi_uring_start(const struct mpi_transfer *a, struct mpi_request *r)
 		return false;
 	}
 	mpi_object_keep(a->file);
+	a->file->flights++;
 	mpi_polled++;
 	if (uring.under_way++ == 0)
 		mpi_hooks_start(&hook);
@@ -217,9 +237,9 @@ void mpi_uring_fini(void)
 {
 	while (uring.under_way)
 		mpi_progress(true);
-	if (uring.works)
+	if (uring.open)
 		uring.exit(&uring.ring);
-	uring.works = false;
+	uring.open = uring.works = uring.tried = false;
 }
 
 #else
