@@ -72,12 +72,12 @@ int64_t mpi_view_place(const struct mpi_view *v, uint64_t at)
 int mpi_view_reaches(const struct mpi_view *v, uint64_t from, uint64_t bytes)
 {
 	uint64_t end;
-	int64_t at;
+	int64_t at; /* of the copy of the filetype that has the last byte, then of its end */
 
 	if (bytes == 0 || v->laid->size == 0)
 		return MPI_SUCCESS;
 	if (!__builtin_add_overflow(from, bytes, &end) && end < INT64_MAX &&
-	    !__builtin_mul_overflow((int64_t)(end / (uint64_t)v->laid->size) + 1, v->laid->extent,
+	    !__builtin_mul_overflow((int64_t)((end - 1) / (uint64_t)v->laid->size), v->laid->extent,
 				    &at) &&
 	    !__builtin_add_overflow(at, v->laid->true_lb + v->laid->true_extent, &at) &&
 	    !__builtin_add_overflow(at, v->disp, &at))
