@@ -131,8 +131,12 @@ bool mpi_twophase_ready(struct mpi_file *file, const struct mpi_twophase *how)
 	mpi_twophase_end(file);
 	image = calloc(1, sizeof(*image));
 	failed = !image;
-	if (!mpi_file_on_one_node(comm) || mpi_coll_allreduce_max(&failed, 1, comm) || failed) {
+	if (!mpi_file_on_one_node(comm)) {
 		file->image = image;
+		return false;
+	}
+	if (mpi_coll_allreduce_max(&failed, 1, comm) || failed) {
+		free(image); /* all ranks try again at the next access */
 		return false;
 	}
 	image->bytes = bytes_for(comm->size, half);
