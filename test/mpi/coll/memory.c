@@ -620,11 +620,12 @@ static void no_part(void)
 	MPI_Group_free(&side_group);
 }
 
-/* The sizes are those of lists of ranks, and of colours and keys, as comm/creation.c and split.c
- * there have them. */
+/* The sizes are those of lists of processes and ranks, and of colours and keys, as comm/creation.c
+ * and split.c there have them. */
 static void no_pair(void)
 {
-	size_t ranks = ((size_t)job_size + 1) * sizeof(int);
+	const size_t lower_names = (size_t)(job_size / 2 + 1) * 16;
+	const size_t upper_names = (size_t)(job_size - job_size / 2 + 1) * 16;
 	size_t inverse = (size_t)job_size * sizeof(int);
 	size_t colours = (size_t)(job_size - job_size / 2) * 2 * sizeof(int);
 
@@ -632,8 +633,10 @@ static void no_pair(void)
 	MPI_Comm_set_errhandler(side, MPI_ERRORS_RETURN);
 	MPI_Comm_group(side, &side_group);
 	for (int poor = 0; poor < job_size; poor++) {
-		pair_without(pair_create, ranks, poor);
-		pair_without(pair_of_groups, ranks, poor);
+		pair_without(pair_create, lower_names, poor);
+		pair_without(pair_create, upper_names, poor);
+		pair_without(pair_of_groups, lower_names, poor);
+		pair_without(pair_of_groups, upper_names, poor);
 		pair_without(pair_split, colours, poor);
 		/* when all is known */
 		pair_without(pair_create, inverse, poor);
