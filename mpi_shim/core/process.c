@@ -20,10 +20,17 @@ static struct {
 	uint32_t slots;
 } others;
 
+int mpi_processes_room(void)
+{
+	return mpi_world.size < MPI_PROCESSES_MOST - MPI_OTHERS_EVER
+		       ? mpi_world.size + MPI_OTHERS_EVER
+		       : MPI_PROCESSES_MOST;
+}
+
 int mpi_processes_init(void)
 {
 	/* pages that are not used take no memory, and the array never moves */
-	mpi_world.id = calloc(MPI_PROCESSES_MOST, sizeof(*mpi_world.id));
+	mpi_world.id = calloc((size_t)mpi_processes_room(), sizeof(*mpi_world.id));
 	mpi_world.processes = mpi_world.size;
 	return mpi_world.id ? MPI_SUCCESS : mpi_fail_memory("the addresses of all ranks");
 }
@@ -112,7 +119,7 @@ int mpi_process_add(const struct mpi_process_name *name)
 		return world;
 	if (name->rank < (uint32_t)mpi_world.size && is_process_named((int)name->rank, name))
 		return (int)name->rank;
-	if (mpi_world.processes == MPI_PROCESSES_MOST || !have_room())
+	if (mpi_world.processes == mpi_processes_room() || !have_room())
 		return -1;
 	world = mpi_world.processes++;
 	mpi_world.id[world] = id;

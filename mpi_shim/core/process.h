@@ -23,13 +23,18 @@
 /* The number of a message's sender fits 16 bits. The last one says that the sender is of another
  * job: the receiver looks its address up. */
 #define MPI_PROCESSES_MOST 0xffff
-#define MPI_PROCESS_OTHER  0xffff
+/* Processes of other jobs that a process can know in its life: their numbers are not used again. */
+#define MPI_OTHERS_EVER   8192
+#define MPI_PROCESS_OTHER 0xffff
 
 /* The same in every process: its address, its job's Portals id, its rank there. Plain words, to
  * be sent. */
 struct mpi_process_name {
 	uint32_t nid, pid, jid, rank;
 };
+
+/* How many processes of this job and others there is room for. */
+int mpi_processes_room(void);
 
 /* Makes room for the addresses of all processes. MPI_SUCCESS or an error with a text kept. */
 int mpi_processes_init(void);

@@ -111,7 +111,7 @@ int mpi_peers_init(void)
 			   (size_t)mpi_world.size);
 	mpi_proto.next_number = 0;
 	/* pages that are not used take no memory, and the array never moves */
-	mpi_proto.peer = calloc(MPI_PROCESSES_MOST, sizeof(*mpi_proto.peer));
+	mpi_proto.peer = calloc((size_t)mpi_processes_room(), sizeof(*mpi_proto.peer));
 	deaths = calloc((size_t)mpi_world.size, 1);
 	if (!mpi_proto.peer || !deaths)
 		return mpi_fail_memory("what is known of all ranks");
