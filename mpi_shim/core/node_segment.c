@@ -96,7 +96,8 @@ static int descriptor_of(pid_t pid, int theirs)
 			 (int)pid, strerror(errno));
 	else
 		snprintf(why, sizeof(why), "the memory of process %d cannot be reached: %s: %s%s",
-			 (int)pid, path, strerror(err), err == ENOENT ? OTHER_PIDS : "");
+			 (int)pid, path, strerror(err),
+			 err == EMFILE || err == ENFILE || err == ENOMEM ? "" : OTHER_PIDS);
 	return -1;
 }
 
