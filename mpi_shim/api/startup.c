@@ -70,7 +70,7 @@ static int find_self(void)
 		return mpi_fail(MPI_ERR_OTHER, "%d ranks are more than the %d of the match bits",
 				size, MPI_PROCESSES_MOST);
 	mpi_world.rank = rank;
-	mpi_world.size = size;
+	mpi_world.size = mpi_world.processes = size;
 	return MPI_SUCCESS;
 }
 

@@ -98,11 +98,6 @@ int mpi_peers_init(void)
 	ptl_handle_me_t credit;
 	int err;
 
-	mpi_request_ops[MPI_REQ_SEND] = mpi_send_ops;
-	mpi_request_ops[MPI_REQ_RECV] = mpi_recv_ops;
-	mpi_request_ops[MPI_REQ_GENERALIZED] = mpi_generalized_ops;
-	mpi_request_ops[MPI_REQ_PSEND] = mpi_psend_ops;
-	mpi_request_ops[MPI_REQ_PRECV] = mpi_precv_ops;
 	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
 	mpi_proto.at_once_most = c->ptl_mpi_short;
 	mpi_proto.local_most = c->ptl_mpi_local;

@@ -120,9 +120,12 @@ static void handler(MPI_Session *session, int *code, ...)
 	is_handled = class_of(*code);
 }
 
+static int queried, freed;
+
 static int query(void *state, MPI_Status *status)
 {
 	(void)state;
+	queried++;
 	MPI_Status_set_cancelled(status, 0);
 	MPI_Status_set_elements(status, MPI_BYTE, 0);
 	return MPI_SUCCESS;
@@ -131,6 +134,7 @@ static int query(void *state, MPI_Status *status)
 static int nothing(void *state)
 {
 	(void)state;
+	freed++;
 	return MPI_SUCCESS;
 }
 
@@ -170,11 +174,13 @@ static const char *alone(void)
 	CHECK_OK(MPI_Info_create(&info));
 	CHECK_OK(MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE"));
 	CHECK_OK(MPI_Info_free(&info));
+	queried = freed = 0;
 	CHECK_OK(MPI_Grequest_start(query, nothing, nothing_to_cancel, NULL, &r));
 	CHECK_OK(MPI_Test(&r, &flag, MPI_STATUS_IGNORE));
 	CHECK(!flag);
 	CHECK_OK(MPI_Grequest_complete(r));
 	CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+	CHECK(queried == 1 && freed == 1);
 	CHECK_OK(MPI_Session_iflush_buffer(s, &r));
 	CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
 	CHECK_OK(MPI_Session_get_num_psets(s, MPI_INFO_NULL, &n));
