@@ -352,7 +352,6 @@ static const char *huge_extent(int round)
 {
 	const MPI_Aint extent = (MPI_Aint)1 << 62;
 	MPI_Datatype ints, sparse;
-	MPI_File file;
 	int data[4] = { 1, 2, 3, 4 }, back[4] = { 0 };
 
 	(void)round;
