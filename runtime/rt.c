@@ -379,7 +379,7 @@ int rt_spawn(const struct rt_command *commands, int n, const char *message, char
 		return err;
 	if (backend && backend->spawn)
 		return backend->spawn(commands, n, message, why, size);
-	if (job->kind == RT_LAUNCHER)
+	if (job->kind == RT_LAUNCHER && backend)
 		snprintf(why, size,
 			 "the launcher, found by %s, cannot spawn for this library; mpiexec and "
 			 "mpiexec.hydra can",

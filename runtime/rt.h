@@ -40,7 +40,7 @@ enum {
 
 /* The key of a value that PTL_PMI_DEBUG does not show. */
 #define RT_SECRET_KEY "ptl.secret"
-/* What a spawned process is told by the one that spawned it. MPI's has a port's secret. */
+/* The message of a process to those that it spawns. MPI's has a port's secret. */
 #define RT_MESSAGE_KEY "ptl.message"
 
 /*

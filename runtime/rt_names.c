@@ -170,7 +170,7 @@ void rt_names_forget(pid_t owner)
 {
 	const int folder = open_folder(false);
 	const struct dirent *entry;
-	pid_t other;
+	pid_t other = 0;
 	DIR *dir;
 
 	if (folder < 0)

@@ -217,9 +217,10 @@ static bool best_block(const struct shape *grid, int cells, struct shape *best)
 static void add_coords(const struct shape *grid, const struct shape *block, int i, int *coords)
 {
 	for (int d = grid->ndims - 1; d >= 0; d--) {
-		int n = grid->dims[d] / block->dims[d];
+		int each = block->dims[d] ? block->dims[d] : 1;
+		int n = grid->dims[d] > each ? grid->dims[d] / each : 1;
 
-		coords[d] += i % n * block->dims[d];
+		coords[d] += i % n * each;
 		i /= n;
 	}
 }

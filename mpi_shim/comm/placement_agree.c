@@ -35,7 +35,7 @@ int mpi_placement_agree(struct mpi_placement *p, struct mpi_comm *comm, int n)
 		mine = shared_cache();
 		err = mpi_coll_allgather_bytes(&mine, all, sizeof(mine), comm);
 	}
-	if (err == MPI_SUCCESS)
+	if (err == MPI_SUCCESS && all)
 		memcpy(p->cache, all, (size_t)n * sizeof(*all));
 	else
 		mpi_placement_end(p);

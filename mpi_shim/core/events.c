@@ -153,15 +153,22 @@ static void record_wait(enum mpi_event kind, struct mpi_event_wait wait)
 
 void mpi_event_wait(enum mpi_event kind, const struct mpi_request *r, int requests)
 {
-	const bool message = r && has_message(r);
+	struct mpi_event_wait wait = {
+		.requests = requests,
+		.peer = MPI_ANY_SOURCE,
+		.tag = MPI_ANY_TAG,
+		.what = MPI_WHAT_SEVERAL,
+	};
 
-	record_wait(kind, (struct mpi_event_wait){
-				  .requests = requests,
-				  .comm = r ? comm_number(r->comm) : 0,
-				  .peer = message ? r->peer : MPI_ANY_SOURCE,
-				  .tag = message ? r->tag : MPI_ANY_TAG,
-				  .what = r ? what_of(r) : MPI_WHAT_SEVERAL,
-			  });
+	if (r) {
+		wait.comm = comm_number(r->comm);
+		wait.what = what_of(r);
+	}
+	if (r && has_message(r)) {
+		wait.peer = r->peer;
+		wait.tag = r->tag;
+	}
+	record_wait(kind, wait);
 	mpi_events_reader(true);
 }
 

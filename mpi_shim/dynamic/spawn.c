@@ -85,9 +85,10 @@ static int start_programs(const struct programs *p, struct mpi_channel *c)
 	mpi_unlock();
 	rc = PtlJobSpawn(p->command, p->n, message, why, sizeof(why));
 	mpi_lock();
-	err = rc == PTL_OK ? mpi_port_accept(port, -1, c)
-			   : mpi_fail(MPI_ERR_SPAWN, "%s cannot be spawned: %s", p->command[0].file,
-				      why);
+	if (rc == PTL_OK)
+		err = mpi_port_accept(port, -1, c);
+	else /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one command at least */
+		err = mpi_fail(MPI_ERR_SPAWN, "%s cannot be spawned: %s", p->command[0].file, why);
 	mpi_port_close(port);
 	return err;
 }

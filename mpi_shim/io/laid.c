@@ -187,7 +187,7 @@ static int lay_derived(const struct mpi_datarep *rep, struct mpi_type *type, str
 	int err = of ? MPI_SUCCESS : mpi_fail_memory("a datatype");
 	bool differs = false;
 
-	for (size_t i = 0; !err && i < b->n_types; i++) {
+	for (size_t i = 0; of && !err && i < b->n_types; i++) {
 		err = mpi_datarep_laid(rep, b->types[i], &of[i]);
 		differs |= !err && of[i] != b->types[i];
 	}
@@ -219,7 +219,7 @@ int mpi_datarep_extent(const struct mpi_datarep *rep, const struct mpi_type *typ
 	/* it is only referenced */
 	int err = mpi_datarep_laid(rep, (struct mpi_type *)(uintptr_t)type, &laid);
 
-	if (!err)
+	if (!err && laid)
 		*extent = laid->extent;
 	mpi_object_release(laid);
 	return err;

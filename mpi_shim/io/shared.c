@@ -89,7 +89,7 @@ static int sum_shares(struct mpi_file *file, const struct share *share, int err,
 		      MPI_Offset *all)
 {
 	*mine = *all = 0;
-	for (int i = 0; i < file->comm->size; i++) {
+	for (int i = 0; share && i < file->comm->size; i++) {
 		if (share[i].error && !err)
 			err = mpi_fail((int)share[i].error, "rank %d of the file failed: %s", i,
 				       mpi_error_text((int)share[i].error));

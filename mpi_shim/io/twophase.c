@@ -135,7 +135,7 @@ bool mpi_twophase_ready(struct mpi_file *file, const struct mpi_twophase *how)
 		file->image = image;
 		return false;
 	}
-	if (mpi_coll_allreduce_max(&failed, 1, comm) || failed) {
+	if (mpi_coll_allreduce_max(&failed, 1, comm) || failed || !image) {
 		free(image); /* all ranks try again at the next access */
 		return false;
 	}

@@ -100,7 +100,8 @@ static void mark_family(struct processes *p, pid_t root)
 {
 	bool more = true;
 
-	qsort(p->all, p->n, sizeof(*p->all), compare_pids);
+	if (p->n)
+		qsort(p->all, p->n, sizeof(*p->all), compare_pids);
 	for (size_t i = 0; i < p->n; i++)
 		p->all[i].wanted = p->all[i].pid == root;
 	while (more) {
