@@ -2,8 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Error handler objects, and the handlers of communicators; win_attr.c has those of windows,
- * session.c those of sessions. Handlers for files can be made, so that programs which make them
- * at start run. There is nothing to attach them to.
+ * io/handler.c those of files, session.c those of sessions.
  */
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
