@@ -36,20 +36,26 @@ static int find_position(struct mpi_file *file, const struct mpi_io *io, MPI_Off
 	return MPI_SUCCESS;
 }
 
-int mpi_io_begin(struct mpi_file *file, const struct mpi_io *io, struct mpi_transfer *a)
+int mpi_io_begin(struct mpi_file *file, const struct mpi_io *io, bool together,
+		 struct mpi_transfer *a)
 {
 	MPI_Offset position = 0;
 	int err = find_position(file, io, &position);
 
-	return err ? err
-		   : mpi_transfer_begin(a, file, position, io->buf, io->count, io->type,
-					io->writes);
+	if (!err)
+		err = mpi_transfer_begin(a, file, position, io->buf, io->count, io->type,
+					 io->writes);
+	if (err)
+		return err;
+	a->collective = together;
+	mpi_transfer_raise(MPI_EVENT_FILE_BEGIN, a, MPI_SUCCESS);
+	return MPI_SUCCESS;
 }
 
 int mpi_io_run(struct mpi_file *file, const struct mpi_io *io, bool together, MPI_Count *bytes)
 {
 	struct mpi_transfer a = { .file = file, .writes = io->writes };
-	int err = mpi_io_begin(file, io, &a);
+	int err = mpi_io_begin(file, io, together, &a);
 	bool begun = !err;
 
 	if (together)

@@ -36,9 +36,10 @@ static inline void mpi_io_status(MPI_Status *status, MPI_Count bytes)
 	mpi_status_set_bytes(status, bytes, false);
 }
 
-/* The first steps of a call: moves its file pointer, and prepares the access. After success
- * mpi_transfer_end is due. */
-int mpi_io_begin(struct mpi_file *file, const struct mpi_io *io, struct mpi_transfer *a);
+/* The first steps of a call: moves its file pointer, and prepares the access. `together`: as below.
+ * After success mpi_transfer_end is due. */
+int mpi_io_begin(struct mpi_file *file, const struct mpi_io *io, bool together,
+		 struct mpi_transfer *a);
 /* Carry out a call and wait for its end. `together`: a collective one; all ranks take part to its
  * end, whatever error one of them has. *bytes: what was moved of the program's data. */
 int mpi_io_run(struct mpi_file *file, const struct mpi_io *io, bool together, MPI_Count *bytes);

@@ -62,9 +62,12 @@ static int resize(struct mpi_file *file, MPI_Offset size,
 
 	if (err)
 		return err;
+	mpi_file_raise(MPI_EVENT_FILE_BEGIN, file, MPI_EVENT_FILE_RESIZE, MPI_SUCCESS);
 	if (file->comm->rank == 0)
 		err = how(file, size);
-	return mpi_file_agree(file->comm, err, 0, "");
+	err = mpi_file_agree(file->comm, err, 0, "");
+	mpi_file_raise(MPI_EVENT_FILE_END, file, MPI_EVENT_FILE_RESIZE, err);
+	return err;
 }
 
 int mpi_file_set_size(struct mpi_file *fh, MPI_Offset size)
@@ -203,6 +206,7 @@ int mpi_file_sync(struct mpi_file *fh)
 {
 	int number, err = MPI_SUCCESS;
 
+	mpi_file_raise(MPI_EVENT_FILE_BEGIN, fh, MPI_EVENT_FILE_SYNC, MPI_SUCCESS);
 	mpi_unlock();
 	do
 		number = fsync(fh->fd) == 0 ? 0 : errno;
@@ -211,5 +215,7 @@ int mpi_file_sync(struct mpi_file *fh)
 	/* devices and pipes have nothing to be synchronized */
 	if (number && number != EINVAL && number != EROFS)
 		err = mpi_disk_error(fh->name, "writing to the device of", number);
-	return mpi_file_agree(fh->comm, err, 0, "");
+	err = mpi_file_agree(fh->comm, err, 0, "");
+	mpi_file_raise(MPI_EVENT_FILE_END, fh, MPI_EVENT_FILE_SYNC, err);
+	return err;
 }

@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/datatype/type.h"
 
@@ -237,6 +238,7 @@ bool mpi_locks_stay_here(const char *mount, unsigned int major, unsigned int min
 struct mpi_transfer {
 	struct mpi_file *file;
 	bool writes;
+	bool collective; /* the call is */
 	uint64_t from, bytes;
 	/* memory with the bytes as they are in the file */
 	void *buf;
@@ -260,6 +262,14 @@ int mpi_transfer_end(struct mpi_transfer *a, int err);
  * number. */
 int mpi_transfer_etypes(const struct mpi_file *file, MPI_Count count, const struct mpi_type *type,
 			MPI_Offset *etypes);
+/* ---- notes.c --------------------------------------------------------------------------------- */
+
+/* Raise MPI_EVENT_FILE_BEGIN or _END (core/events.h) for an operation of all ranks, or for an
+ * access. `file` NULL: there is none yet. */
+void mpi_file_raise(enum mpi_event kind, const struct mpi_file *file,
+		    enum mpi_file_operation operation, int err);
+void mpi_transfer_raise(enum mpi_event kind, const struct mpi_transfer *a, int err);
+
 /* Whether the file's mode allows it. */
 int mpi_transfer_allowed(const struct mpi_file *file, bool writes, bool by_shared_pointer);
 

@@ -59,7 +59,7 @@ static int start_io(struct mpi_file *file, const struct mpi_io *io, struct mpi_r
 	if (!r)
 		return MPI_ERR_NO_MEM;
 	*request = r;
-	err = mpi_io_begin(file, io, &a);
+	err = mpi_io_begin(file, io, false, &a);
 	if (err) {
 		mpi_io_complete(r, err, 0);
 		return MPI_SUCCESS;

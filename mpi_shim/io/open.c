@@ -280,6 +280,12 @@ static int comm_of_file(struct mpi_comm *comm, struct mpi_comm **own)
 	return err ? err : mpi_comm_make_agreed(context, comm->local, NULL, comm, own);
 }
 
+static int end_open(const struct mpi_file *file, int err)
+{
+	mpi_file_raise(MPI_EVENT_FILE_END, file, MPI_EVENT_FILE_OPEN, err);
+	return err;
+}
+
 int mpi_file_open(struct mpi_comm *comm, const char *filename, int amode, struct mpi_info *info,
 		  struct mpi_file **fh)
 {
@@ -289,9 +295,10 @@ int mpi_file_open(struct mpi_comm *comm, const char *filename, int amode, struct
 
 	if (comm->inter)
 		return mpi_fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
+	mpi_file_raise(MPI_EVENT_FILE_BEGIN, NULL, MPI_EVENT_FILE_OPEN, MPI_SUCCESS);
 	err = comm_of_file(comm, &own);
 	if (err)
-		return err;
+		return end_open(NULL, err);
 	err = check_amode(amode);
 	if (!err && filename[0] == '\0')
 		err = mpi_fail(MPI_ERR_BAD_FILE, "the name of the file is empty");
@@ -308,7 +315,7 @@ int mpi_file_open(struct mpi_comm *comm, const char *filename, int amode, struct
 	else
 		*fh = t.file;
 	mpi_object_release(own);
-	return err;
+	return end_open(err ? NULL : t.file, err);
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -327,6 +334,7 @@ int mpi_file_close(struct mpi_file **fh)
 
 	if (file->split.kind != MPI_SPLIT_NONE)
 		return mpi_fail(MPI_ERR_OTHER, "a split collective has begun and not ended");
+	mpi_file_raise(MPI_EVENT_FILE_BEGIN, file, MPI_EVENT_FILE_CLOSE, MPI_SUCCESS);
 	while (file->flights)
 		mpi_progress(true);
 	mpi_shared_close(file, false);
@@ -334,6 +342,7 @@ int mpi_file_close(struct mpi_file **fh)
 	err = mpi_file_agree(file->comm, err, 0, "");
 	if (file->amode & MPI_MODE_DELETE_ON_CLOSE)
 		err = delete_closed(file, err);
+	mpi_file_raise(MPI_EVENT_FILE_END, file, MPI_EVENT_FILE_CLOSE, err);
 	if (err)
 		mpi_file_closed_badly(file);
 	mpi_object_retire(&file->obj);

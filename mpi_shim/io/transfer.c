@@ -149,5 +149,7 @@ int mpi_transfer_end(struct mpi_transfer *a, int err)
 	}
 	mpi_object_release(a->type);
 	mpi_object_release(a->user_type);
-	return err ? err : rc;
+	err = err ? err : rc;
+	mpi_transfer_raise(MPI_EVENT_FILE_END, a, err);
+	return err;
 }

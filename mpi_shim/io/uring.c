@@ -101,7 +101,9 @@ static void end_flight(struct flight *f, int err)
 	if (f->packed && !f->a.writes)
 		mpi_type_unpack_bytes(f->a.type, f->a.buf, f->a.count, 0, f->packed,
 				      (size_t)f->a.moved);
+	mpi_events_hold(); /* inside of a round of progress */
 	err = mpi_transfer_end(&f->a, err);
+	mpi_events_let_go();
 	mpi_io_complete(f->r, err, f->a.user_bytes);
 	free(f->packed);
 	free(f);
