@@ -491,16 +491,24 @@ static void wait_threaded(const struct mpi_request *r)
 	mpi_wait_end(&wait);
 }
 
-void mpi_progress_until(const struct mpi_request *r)
+static void wait_special(const struct mpi_request *r)
 {
-	bool watched = special_waits && mpi_events_watched && !r->done;
+	const bool watched = mpi_events_watched;
 
 	if (watched)
 		mpi_event_wait(MPI_EVENT_WAIT_BEGIN, r, 1);
-	if (special_waits && mpi_world.threaded && !r->done)
+	if (mpi_world.threaded)
 		wait_threaded(r);
 	while (!r->done)
 		wait_alone(r);
 	if (watched)
 		mpi_event_wait(MPI_EVENT_WAIT_END, r, 1);
+}
+
+void mpi_progress_until(const struct mpi_request *r)
+{
+	if (special_waits && !r->done)
+		wait_special(r);
+	while (!r->done)
+		wait_alone(r);
 }
