@@ -16,6 +16,7 @@
 
 #include "base/config.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/events.h"
 #include "mpi_shim/core/node.h"
 #include "mpi_shim/pt2pt/generalized.h"
 #include "mpi_shim/pt2pt/partitioned.h"
@@ -84,6 +85,17 @@ static int expose_deaths(void)
 	if (!err && PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &death) != PTL_OK)
 		err = mpi_fail_memory("what is told of ranks that have died");
 	return err;
+}
+
+void mpi_messages_init(void)
+{
+	mpi_request_ops[MPI_REQ_SEND] = mpi_send_ops;
+	mpi_request_ops[MPI_REQ_RECV] = mpi_recv_ops;
+	mpi_request_ops[MPI_REQ_GENERALIZED] = mpi_generalized_ops;
+	mpi_request_ops[MPI_REQ_PSEND] = mpi_psend_ops;
+	mpi_request_ops[MPI_REQ_PRECV] = mpi_precv_ops;
+	mpi_events_at_change(mpi_messages_watched);
+	mpi_probe_init();
 }
 
 int mpi_peers_init(void)

@@ -7,8 +7,6 @@
 #include "mpi_shim/core/events.h"
 #include "mpi_shim/core/waiting.h"
 #include "mpi_shim/impl.h"
-#include "mpi_shim/pt2pt/generalized.h"
-#include "mpi_shim/pt2pt/partitioned.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
@@ -25,14 +23,8 @@ static void destroy_message(void *object)
 	mpi_object_release(((struct mpi_message *)object)->comm);
 }
 
-void mpi_messages_init(void)
+void mpi_probe_init(void)
 {
-	mpi_request_ops[MPI_REQ_SEND] = mpi_send_ops;
-	mpi_request_ops[MPI_REQ_RECV] = mpi_recv_ops;
-	mpi_request_ops[MPI_REQ_GENERALIZED] = mpi_generalized_ops;
-	mpi_request_ops[MPI_REQ_PSEND] = mpi_psend_ops;
-	mpi_request_ops[MPI_REQ_PRECV] = mpi_precv_ops;
-	mpi_events_at_change(mpi_messages_watched);
 	mpi_pool_setup(MPI_KIND_MESSAGE, sizeof(struct mpi_message), destroy_message);
 	no_proc.comm = &mpi_comm_self;
 	mpi_object_predefine(&no_proc, MPI_KIND_MESSAGE, (uint32_t)(uintptr_t)MPI_MESSAGE_NO_PROC);

@@ -256,7 +256,9 @@ extern const struct mpi_progress_hooks mpi_message_hooks;
 /* Takes the paths of messages that raise events, or back those that raise none (events.h). */
 void mpi_messages_watched(void);
 
-void mpi_messages_init(void); /* probe.c */
+/* What messages need before any connection: kinds of requests, events, matched probes. */
+void mpi_messages_init(void); /* peers.c */
+void mpi_probe_init(void);    /* probe.c */
 
 /* Handles all events of unexpected messages. Returns whether there were any. */
 static inline bool mpi_drain_unexpected(void)
