@@ -148,6 +148,9 @@ static void print_by_line(void)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
+static int connect_job(void);
+static void all_closed(void);
+
 /* Start what is local, for the first that opens the library. `threads`: calls may run
  * concurrently. It may be too late for that, if MPI_Init said otherwise and is not over. */
 static int start_local(bool threads)
@@ -165,6 +168,8 @@ static int start_local(bool threads)
 	if (err)
 		return err;
 	print_by_line();
+	mpi_world.connect = connect_job;
+	mpi_world.all_closed = all_closed;
 	mpi_world.threaded = threads;
 	mpi_coll_init();
 	mpi_requests_init();
@@ -225,8 +230,6 @@ static int connect_job(void)
 	return err;
 }
 
-static void all_closed(void);
-
 static int start_world(int level)
 {
 	int err = start_local(level == MPI_THREAD_MULTIPLE);
@@ -252,8 +255,6 @@ int mpi_world_init(int level)
 	int err;
 
 	pthread_mutex_lock(&starting);
-	mpi_world.connect = connect_job;
-	mpi_world.all_closed = all_closed;
 	err = start_world(level);
 	pthread_mutex_unlock(&starting);
 	return err;
@@ -264,8 +265,6 @@ int mpi_session_open(void)
 	int err;
 
 	pthread_mutex_lock(&starting);
-	mpi_world.connect = connect_job;
-	mpi_world.all_closed = all_closed;
 	err = start_local(true);
 	if (!err) {
 		mpi_lock();
