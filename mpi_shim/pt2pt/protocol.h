@@ -256,7 +256,7 @@ extern const struct mpi_progress_hooks mpi_message_hooks;
 /* Takes the paths of messages that raise events, or back those that raise none (events.h). */
 void mpi_messages_watched(void);
 
-/* What messages need before any connection: kinds of requests, events, matched probes. */
+/* Set up kinds of requests, events and matched probes, before any connection. */
 void mpi_messages_init(void); /* peers.c */
 void mpi_probe_init(void);    /* probe.c */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Operations on files raise events, which a tool sees while it watches and in whose callbacks it may
- * call MPI. Usage: [SEED [ROUNDS]].
+ * Operations on files raise events. A tool sees them while it watches, and may call MPI in their
+ * callbacks. Usage: [SEED [ROUNDS]].
  */
 #include "test/mpi/io/file_check.h"
 
@@ -14,7 +14,7 @@ static MPI_File file;
 static MPI_T_event_registration watch[2];
 static const char *const names[] = { "mpi_file_begin", "mpi_file_end" };
 
-/* What the last callback of each kind read. */
+/* The data of the last event of each kind. */
 static struct {
 	int calls, file, operation, collective, error;
 	MPI_Count offset, bytes;
