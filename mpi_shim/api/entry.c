@@ -110,16 +110,6 @@ int mpi_raise_on_given(MPI_Errhandler given, const char *function, int code)
 	return mpi_raised(code);
 }
 
-int mpi_not_built(MPI_Comm comm, const char *function, const char *why)
-{
-	int rc;
-
-	if (!mpi_enter())
-		return mpi_not_running(function);
-	rc = mpi_fail(MPI_ERR_UNSUPPORTED_OPERATION, "not supported: %s", why);
-	return mpi_raise_on(comm, function, rc);
-}
-
 /* ---- bad arguments --------------------------------------------------------------------------- */
 
 int mpi_bad_type(const struct mpi_type *type, MPI_Datatype handle, const char *name)

@@ -71,9 +71,6 @@ int mpi_raise_on_file(MPI_File handle, const char *function, int code) __attribu
 int mpi_raise_on_session(MPI_Session handle, const char *function, int code) __attribute__((cold));
 int mpi_raise_on_given(MPI_Errhandler given, const char *function, int code) __attribute__((cold));
 
-/* Return the error of an MPI function that is not built. `why` ends the sentence of the message. */
-int mpi_not_built(MPI_Comm comm, const char *function, const char *why) __attribute__((cold));
-
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 int mpi_bad_type(const struct mpi_type *type, MPI_Datatype handle, const char *name)

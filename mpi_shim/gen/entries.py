@@ -17,7 +17,6 @@ import sys
 
 import checks
 import model
-import not_built
 import protos
 
 # Output -> sections of the header.
@@ -335,19 +334,11 @@ class Entry:
         return '\n'.join(lines)
 
 
-def not_built_entry(f, why):
-    comm = next((a.name for a in f.args if a.type == 'MPI_Comm'), 'MPI_COMM_NULL')
-    call = f'mpi_not_built({comm}, "{f.name}", "{why}")'
-    return f'{protos.wrap(f.declare("P" + f.name))}\n{{\n\treturn {call};\n}}'
-
-
 def entry(functions, f, built):
     callee = SAME_AS.get(f.name, functions.internal_name(f)).lower()
-    if callee in built:
-        text = Entry(functions, f).text()
-    else:
-        text = not_built_entry(f, not_built.why(f.name) or 'not built yet')
-    return f'\nMPI_WEAK({f.name});\n{text}\n'
+    if callee not in built:
+        sys.exit(f'{f.name}: no source defines {callee}')
+    return f'\nMPI_WEAK({f.name});\n{Entry(functions, f).text()}\n'
 
 
 def main(argv):

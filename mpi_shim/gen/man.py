@@ -14,7 +14,6 @@ import os
 import pathlib
 import sys
 
-import not_built
 import protos
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / 'mpifort' / 'gen'))
@@ -113,10 +112,6 @@ def page(functions, f, descriptions, words, procedures):
         out += ['The form', f'.Fn {names[1]}', 'takes counts that need not fit an int.']
     if items:
         out += ['.Bl -tag -width "array_of_displacements"'] + items + ['.El']
-    why = not_built.why(f.name)
-    if why:
-        out += ['.Pp', f'This is not built: {why}.', 'The function returns',
-                '.Dv MPI_ERR_UNSUPPORTED_OPERATION .']
     out += ['.Sh RETURN VALUES'] + returns(f) + in_fortran(procedures, f)
     out += ['.Sh SEE ALSO', '.Xr mpicc 1 ,', '.Xr mpiexec 1 ,',
                                                 '.Xr portals 7', '.Sh STANDARDS']

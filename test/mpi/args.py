@@ -15,7 +15,6 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'mpi_shim' / 'gen'))
 import model  # noqa: E402
-import not_built  # noqa: E402
 import protos  # noqa: E402
 
 import args_rules as rules  # noqa: E402
@@ -84,9 +83,8 @@ def call(f, values):
     return f'{f.name}({", ".join(values)})'
 
 
-def is_built(functions, f):
-    return not functions.by_hand(f) and not not_built.why(f.name) and \
-        not re.fullmatch(rules.NOT_CALLED, base(f))
+def is_called(functions, f):
+    return not functions.by_hand(f) and not re.fullmatch(rules.NOT_CALLED, base(f))
 
 
 def calls_of(f):
@@ -110,19 +108,11 @@ def together_of(f):
                ', '.join(f'{a.name} = {v}' for a, v in changed), code)
 
 
-def zero(arg):
-    if arg.type == 'MPI_Comm':
-        return 'MPI_COMM_SELF'
-    if arg.array == '[][3]':
-        return 'NULL'
-    return 'NULL' if arg.type.endswith('*') else f'({arg.type})0'
-
-
 def main(argv):
     functions = model.read(argv[0])
     parts, names = [HEAD], []
     for f in functions.functions:
-        if is_built(functions, f):
+        if is_called(functions, f):
             lines = [f'\tcheck({c}, "{what}", MPI_ERR_{code});'.replace('"' + what + '"', quoted(what))
                      for c, what, code in calls_of(f)]
             for c, what, code in together_of(f):
@@ -130,9 +120,6 @@ def main(argv):
                 lines.append(f'\tcheck({c}, {quoted(what)}, {code});')
                 if code == 'MPI_SUCCESS' and any(a.type == 'MPI_Request *' for a in f.args):
                     lines.append('\tend_request();')
-        elif not_built.why(f.name) and not functions.by_hand(f):
-            c = call(f, [zero(a) for a in f.args])
-            lines = [f'\tcheck({c}, "not built", MPI_ERR_UNSUPPORTED_OPERATION);']
         else:
             continue
         names.append(f.name)
