@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/yield.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/waiting.h"
 #include "mpi_shim/pt2pt/protocol.h"
@@ -84,9 +85,9 @@ static int wait_long(struct mpi_win *win, struct mpi_win_control *c, _Atomic uin
 
 	for (int i = 0; (seen = atomic_load_explicit(word, memory_order_acquire)) != ticket; i++) {
 		mpi_progress(false);
-		if (i < YIELDS) {
+		if (i < YIELDS && base_yield_helps()) {
 			mpi_unlock();
-			sched_yield();
+			base_yield();
 			mpi_lock();
 			continue;
 		}

@@ -7,10 +7,10 @@
  * waits for them as for the flags of a shared-memory collective area. In all other windows
  * post and complete are empty messages on the window's communicator.
  */
-#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/yield.h"
 #include "mpi_shim/comm/comm.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/waiting.h"
@@ -93,9 +93,7 @@ static void let_others_work(int polls)
 
 	mpi_progress(false);
 	mpi_unlock();
-	if (polls < YIELDS)
-		sched_yield();
-	else
+	if (polls >= YIELDS || !base_yield())
 		nanosleep(&t, NULL);
 	mpi_lock();
 }
