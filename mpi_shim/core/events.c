@@ -6,8 +6,8 @@
 #include "mpi_shim/core/events.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/cpu.h"
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/progress.h"
 #include "mpi_shim/core/request.h"
@@ -22,10 +22,7 @@ static void (*changed)(void);
 
 int64_t mpi_event_time(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	return (int64_t)base_now_ns();
 }
 
 const struct mpi_event_record *mpi_event_at(uint64_t number)
@@ -47,6 +44,13 @@ void mpi_events_flush(void)
 {
 	if (!held)
 		mpi_events_reader(false);
+}
+
+/* From a place without restrictions, unless events are held. */
+static void read_freely(void)
+{
+	if (!held)
+		mpi_events_reader(true);
 }
 
 void mpi_events_hold(void)
@@ -169,7 +173,7 @@ void mpi_event_wait(enum mpi_event kind, const struct mpi_request *r, int reques
 		wait.tag = r->tag;
 	}
 	record_wait(kind, wait);
-	mpi_events_reader(true);
+	read_freely();
 }
 
 void mpi_event_wait_probe(enum mpi_event kind, const struct mpi_comm *comm, int source, int tag)
@@ -197,7 +201,7 @@ void mpi_event_wait_collective(enum mpi_event kind, const struct mpi_comm *comm)
 void mpi_event_file_now(enum mpi_event kind, const struct mpi_event_file *file)
 {
 	next_record(kind)->file = *file;
-	mpi_events_reader(true);
+	read_freely();
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */

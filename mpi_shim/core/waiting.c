@@ -149,13 +149,13 @@ static void list_any(struct base_waits_body *b, const struct mpi_wait *w)
 	}
 }
 
-/* After those that are awaited. */
 /* Another job may end a wait on such a communicator. It is not looked at. */
 static bool is_with_other_jobs(const struct mpi_comm *comm)
 {
 	return comm && comm->others;
 }
 
+/* After those that are awaited. */
 static void list_other_ops(struct base_waits_body *b)
 {
 	const struct mpi_request *r;

@@ -104,6 +104,8 @@ static void end_flight(struct flight *f, int err)
 	mpi_events_hold(); /* inside of a round of progress */
 	err = mpi_transfer_end(&f->a, err);
 	mpi_events_let_go();
+	if (mpi_events_watched)
+		mpi_events_flush();
 	mpi_io_complete(f->r, err, f->a.user_bytes);
 	free(f->packed);
 	free(f);
