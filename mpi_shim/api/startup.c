@@ -288,12 +288,6 @@ static void finish_freed(void)
 	mpi_wait_end(&wait);
 }
 
-static void leave_other_jobs(void)
-{
-	mpi_ports_close();
-	mpi_others_leave(true);
-}
-
 /* The process may still open a session. Its exit code is its own from now on. */
 static void all_closed(void)
 {
@@ -302,7 +296,8 @@ static void all_closed(void)
 	if (mpi_world.sessions || atomic_load(&mpi_world.model) == MPI_PHASE_RUNNING)
 		return;
 	mpi_files_fini(true);
-	leave_other_jobs();
+	mpi_ports_close();
+	mpi_others_leave(true);
 	mpi_partitioned_fini();
 	if (mpi_world.connected)
 		PtlJobLeave();
@@ -315,14 +310,12 @@ int mpi_world_fini(void)
 	mpi_buffered_fini();
 	finish_freed();
 	mpi_proto.ending = true;
-	if (!mpi_world.sessions)
-		leave_other_jobs();
 	err = mpi_coll_last_barrier(&mpi_comm_world);
 	if (err == MPI_ERR_PROC_ABORTED) /* the other ranks can still end in good order */
 		err = MPI_SUCCESS;
-	mpi_files_fini(!mpi_world.sessions);
-	mpi_proto.ending = false;
+	mpi_files_fini(false);
 	mpi_world_close(NULL);
+	mpi_proto.ending = false;
 	mpi_world_objects_fini();
 	mpi_unlock();
 	return err;

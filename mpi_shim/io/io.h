@@ -164,8 +164,8 @@ static inline bool mpi_file_writable(const struct mpi_file *file)
 	return (file->amode & MPI_MODE_RDONLY) == 0;
 }
 
-/* Close what the program left open: all files, or those that belong to no session, while sessions
- * are open at MPI_Finalize. */
+/* Close what the program left open: all files, when nothing of MPI is open any more; or those that
+ * belong to no session, in MPI_Finalize. */
 void mpi_files_fini(bool all);
 
 /* Agree on the outcome of a collective call: all ranks return an error if one has it (`err`), their
