@@ -22,6 +22,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/random.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/progress.h"
@@ -53,18 +54,11 @@ static void write_hex(char *text, const unsigned char *bytes, int n)
 		snprintf(text + (size_t)2 * (size_t)i, 3, "%02x", bytes[i]);
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool read_hex(const char *text, unsigned char *bytes, int n)
 {
 	for (int i = 0; i < n; i++) {
-		int high = hex_value(text[2 * i]);
-		int low = high < 0 ? -1 : hex_value(text[2 * i + 1]);
+		int high = base_hex_digit(text[2 * i]);
+		int low = high < 0 ? -1 : base_hex_digit(text[2 * i + 1]);
 
 		if (low < 0)
 			return false;
