@@ -114,9 +114,7 @@ static int use_hints(struct mpi_file *file)
 	h->cb_read = choice_of(info, "romio_cb_read");
 	h->cb_write = choice_of(info, "romio_cb_write");
 	h->ds_read = choice_of(info, "romio_ds_read");
-	h->ds_write = choice_of(info, "romio_ds_write");
 	h->ind_rd_buffer_size = number_of_hint(info, "ind_rd_buffer_size");
-	h->ind_wr_buffer_size = number_of_hint(info, "ind_wr_buffer_size");
 	h->striping_unit = number_of_hint(info, "striping_unit");
 	return use_aggregators(file);
 }

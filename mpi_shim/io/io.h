@@ -109,8 +109,8 @@ struct mpi_hints {
 	int64_t cb_buffer_size;
 	int64_t striping_unit;                  /* 0: not given */
 	enum mpi_hint_choice cb_read, cb_write; /* two-phase collective access */
-	enum mpi_hint_choice ds_read, ds_write; /* data sieving */
-	int64_t ind_rd_buffer_size, ind_wr_buffer_size;
+	enum mpi_hint_choice ds_read;           /* data sieving */
+	int64_t ind_rd_buffer_size;
 };
 
 /* Split collectives: begun and not ended. */
